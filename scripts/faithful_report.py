@@ -1,0 +1,158 @@
+"""Translate lines with numbers, dates, amounts, addresses, codes and names, and print how many of these are kept.
+
+The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 24 kinds, nine for each kind and
+language. A value is kept if it is in the translation as often as in the source, in the source's or in the target's way
+of writing it, and no digit of the translation belongs to anything else.
+"""
+
+import argparse
+import csv
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from mtformer.runs.folder import find_model
+from mtformer.text.slots import written_for
+from mtformer.translate.translator import Translator
+
+SUITE = Path(__file__).with_name("faithful_suite.tsv")
+_N_LINES = 9  # of each kind and language
+_CURRENCIES = {"en": "${}", "de": "{} €", "fr": "{} €", "cs": "{} Kč", "zh": "{}元"}
+_UNITS = ("km", "m", "kg", "°C", "GB")
+_SYLLABLES = ("Kwa", "Zor", "Mba", "Ti", "Lun", "Vek", "Sza", "Ou", "Brin", "Yel", "Dro", "Fen")
+_GROUP = {"en": ",", "de": ".", "fr": "\u202f", "cs": "\u00a0", "zh": ","}
+
+
+def _number(rng: Random, digits: int) -> str:
+    return str(rng.randrange(10 ** (digits - 1), 10**digits))
+
+
+def _grouped(rng: Random, language: str) -> str:
+    return f"{rng.randrange(1_000, 9_999_999):,}".replace(",", _GROUP[language])
+
+
+def _decimal(rng: Random, language: str) -> str:
+    return f"{rng.randrange(2, 400)}{'.' if language in ('en', 'zh') else ','}{rng.randrange(1, 100):02}"
+
+
+def _word(rng: Random) -> str:
+    return rng.choice(_SYLLABLES) + "".join(rng.choice(_SYLLABLES).lower() for _ in range(rng.randrange(1, 3)))
+
+
+def _letters(rng: Random, n: int) -> str:
+    return "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ") for _ in range(n))
+
+
+# Of each kind the sentences that it suits, and what is drawn for a language.
+KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
+    "small number": ("count", lambda rng, _: str(rng.randrange(2, 13))),
+    "two digits": ("count", lambda rng, _: str(rng.randrange(13, 100))),
+    "four digits": ("count", lambda rng, _: _number(rng, 4)),
+    "seven digits": ("code", lambda rng, _: _number(rng, 7)),
+    "thousands": ("count", _grouped),
+    "decimal": ("measure", lambda rng, language: f"{_decimal(rng, language)} km"),
+    "unit": ("measure", lambda rng, _: f"{rng.randrange(2, 900)} {rng.choice(_UNITS)}"),
+    "percent": ("share", lambda rng, language: f"{rng.randrange(2, 90)}{'' if language in ('en', 'zh') else ' '}%"),
+    "decimal percent": ("share", lambda rng, language: f"{_decimal(rng, language)} %"),
+    "year": ("year", lambda rng, _: str(rng.randrange(1700, 2030))),
+    "numeric date": (
+        "date",
+        lambda rng, _: f"{rng.randrange(1, 29)}.{rng.randrange(1, 13)}.{rng.randrange(1950, 2030)}",
+    ),
+    "ISO date": (
+        "date",
+        lambda rng, _: f"{rng.randrange(1950, 2030)}-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}",
+    ),
+    "time": ("time", lambda rng, _: f"{rng.randrange(13, 24)}:{rng.randrange(10, 60)}"),
+    "amount": ("amount", lambda rng, language: _CURRENCIES[language].format(rng.randrange(13, 9_999))),
+    "exact amount": ("amount", lambda rng, language: _CURRENCIES[language].format(_decimal(rng, language))),
+    "two numbers": ("pair", lambda rng, _: str(rng.randrange(13, 500))),
+    "version": ("code", lambda rng, _: ".".join(str(rng.randrange(1, 30)) for _ in range(3))),
+    "code": ("code", lambda rng, _: f"{_letters(rng, rng.randrange(1, 4))}{rng.choice(('', '-'))}{_number(rng, 3)}"),
+    "file": ("code", lambda rng, _: f"{_word(rng).lower()}_{_number(rng, 2)}.{rng.choice(('pdf', 'txt', 'jpg'))}"),
+    "URL": ("address", lambda rng, _: f"https://{_word(rng).lower()}.org/{_word(rng).lower()}/{_number(rng, 3)}"),
+    "e-mail": ("address", lambda rng, _: f"{_word(rng).lower()}@{_word(rng).lower()}.com"),
+    "placeholder": ("name", lambda rng, _: rng.choice(("{name}", "{{user}}", "%s", "${first}", "%(n)s", "{0}"))),
+    "name": ("name", lambda rng, _: _word(rng)),
+    "full name": ("name", lambda rng, _: f"{_word(rng)} {_word(rng)}"),
+}
+
+
+class Line(NamedTuple):
+    """A line of the suite: its kind, its text and the values in it."""
+
+    kind: str
+    text: str
+    values: tuple[str, ...]
+
+
+def lines(language: str, seed: int) -> Iterator[Line]:
+    """Yield the lines in a language."""
+    with SUITE.open(encoding="utf-8", newline="") as file:
+        carriers = {(row[0], row[1]): row[2:] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    for kind, (carrier, draw) in KINDS.items():
+        rng = Random(f"{seed} {kind} {language}")
+        for number in range(_N_LINES):
+            pattern = carriers[carrier, language][number % 3]
+            values = tuple(draw(rng, language) for _ in range(pattern.count("{}")))
+            yield Line(kind, pattern.format(*values), values)
+
+
+def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
+    """Tell whether a translation has the values of a line, and no other digits."""
+    rest = _plain(translation)
+    for value in sorted(line.values, key=len, reverse=True):
+        core = _core(line.kind, value)
+        forms = (_plain(core), _plain(written_for(core, src_lang, tgt_lang)))
+        form = next((form for form in forms if form in rest), None)
+        if form is None and line.kind != "small number":
+            return False
+        rest = rest.replace(form or "", "", 1)
+    return not re.search(r"\d", rest)
+
+
+def _core(kind: str, value: str) -> str:
+    """Return the part of a value that has to be kept: units and currencies may be translated."""
+    if kind in ("decimal", "unit", "percent", "decimal percent", "amount", "exact amount"):
+        return re.sub(r"^[^\d]*|[^\d]*$", "", value)
+    return value
+
+
+def _plain(text: str) -> str:
+    return re.sub("[\u00a0\u202f ]", "", text)
+
+
+def main() -> None:
+    """Translate the suite and print the share of kept values by kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path, help="a run's folder or a model bundle")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--beam-size", type=int)
+    parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
+    parser.add_argument("--show", action="store_true", help="print the lines whose values are not kept")
+    arguments = parser.parse_args()
+    translator = Translator.load(find_model(arguments.model), raw=arguments.raw, beam_size=arguments.beam_size)
+    src_lang, tgt_lang = translator.src_lang, translator.tgt_lang
+    suite = list(lines(src_lang, arguments.seed))
+    kept: Counter[str] = Counter()
+    noted: Counter[str] = Counter()
+    totals: defaultdict[str, int] = defaultdict(int)
+    for line, [best, *_] in zip(suite, translator.translate([line.text for line in suite]), strict=True):
+        totals[line.kind] += 1
+        if is_kept(line, best.text, src_lang, tgt_lang):
+            kept[line.kind] += 1
+            continue
+        noted[line.kind] += bool(best.notes)
+        if arguments.show:
+            print(line.kind, line.text, best.text, *best.notes, sep="\t", file=sys.stderr)
+    for kind, n in totals.items():
+        print(f"{kind:16} {kept[kind]:3} of {n}, lost with a note {noted[kind]}")
+    print(f"{'all':16} {kept.total():3} of {sum(totals.values())}, lost with a note {noted.total()}")
+
+
+if __name__ == "__main__":
+    main()
