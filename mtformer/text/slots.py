@@ -7,7 +7,7 @@ what is remembered outside of the model, so that no digit can change.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -39,6 +39,9 @@ _FOUND = re.compile(
 _KINDS = ("slot", "code", "date", "time", "groups", "number")
 _FEWEST_FEW, _MOST_FEW = 2, 4
 _WORD = re.compile(r"[^\W\d_]+")
+_LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
+_CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_LATIN_NAME}(?: {_LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
+_CAPITALIZED_NOUNS = ("de", "lb")
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
@@ -160,20 +163,28 @@ class Slotted:
         return _SLOT.sub(lambda slot: self.fillings.get(slot[0], ""), text)
 
 
-def with_slots(text: str, src_lang: str, tgt_lang: str, kept: Sequence[Span] = ()) -> Slotted | None:
+def with_slots(
+    text: str,
+    src_lang: str,
+    tgt_lang: str,
+    *,
+    is_rare: Callable[[str], bool] = lambda _word: False,
+    kept: Sequence[Span] = (),
+) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
 
     Args:
         text: the text. If it has more numbers than there are slots, the last ones stay.
         src_lang: its language.
         tgt_lang: that of the translation, which decides how numbers are written there.
+        is_rare: tells whether the model does not know a word; if that looks like a name, it is kept.
         kept: spans that stay as they are.
     """
     free = {slots: list(slots) for slots in (MANY, FEW, NAMES)}
     parts, fillings, place = [], {}, 0
-    for entity in find_entities(text, src_lang):
+    for entity in sorted([*find_entities(text, src_lang), *_rare_names(text, src_lang, is_rare)]):
         slots = free[tuple(entity.slots)]
-        if not slots or not _is_free(entity, kept):
+        if not slots or entity.start < place or not _is_free(entity, kept):
             continue
         slot = slots.pop(0)
         is_number = entity.slots is not NAMES
@@ -210,6 +221,18 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
     if not changes[0]:
         return None
     return SentencePair(*map(_replaced, pair, changes))
+
+
+def _rare_names(text: str, language: str, is_rare: Callable[[str], bool]) -> Iterator[Entity]:
+    """Yield words that the model does not know and that begin with a capital letter, not at the start of the text.
+
+    In German, every noun does, so that none is taken.
+    """
+    if base_language(language) in _CAPITALIZED_NOUNS:
+        return
+    for words in _CAPITALIZED.finditer(text):
+        if words.start() and any(map(is_rare, words[0].split())):
+            yield Entity(words.start(), words[0], words[0], NAMES)
 
 
 def _matched(src: Sequence[Entity], tgt: Sequence[Entity]) -> Iterator[tuple[Entity, Entity]]:

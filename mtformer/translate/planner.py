@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mtformer.translate.fuzzy import FuzzyMatches
     from mtformer.translate.translation_memory import TranslationMemory
 
+_FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -220,7 +221,12 @@ class Planner:
 
     def _with_slots(self, text: str) -> Slotted | None:
         terms = [] if self.terms is None else self.terms.find(text)
-        return with_slots(text, self.src_lang, self.tgt_lang, [(match.start, match.end) for match in terms])
+        kept = [(match.start, match.end) for match in terms]
+        return with_slots(text, self.src_lang, self.tgt_lang, is_rare=self._is_rare, kept=kept)
+
+    def _is_rare(self, word: str) -> bool:
+        """Tell whether the tokenizer has to spell a word."""
+        return self.tokenizer.n_src_tokens(word) >= _FEWEST_TOKENS_OF_RARE
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options, self.terms)
