@@ -125,10 +125,11 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """
     if text[-1] in _MYRIADS:
         return text if base_language(tgt_lang) in ("zh", "yue", "ja") else _grouped(_value(text), tgt_lang)
-    (src_point, src_groups), (tgt_point, _) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
-    if src_point == tgt_point:
+    (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
+    if (src_point, src_group) == (tgt_point, tgt_group):
         return text
-    grouped = rf"\d{{1,3}}(?:[{re.escape(src_groups)}]\d{{3}})+"
+    groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
+    grouped = rf"\d{{1,3}}(?:[{groups}]\d{{3}})+"
     match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?:{re.escape(src_point)}(?P<decimals>\d+))?", text)
     if match is None or text.isdigit():
         return text
