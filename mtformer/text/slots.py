@@ -22,6 +22,7 @@ FEW = tuple(map(chr, range(0xE008, 0xE00C)))
 NAMES = tuple(map(chr, range(0xE00C, 0xE010)))
 SLOTS = (*MANY, *FEW, *NAMES)
 _SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
+_DOUBLED_SPACES = re.compile(r"\s+(\s|[.,;:!?]|$)")
 
 _CODE = (  # mp3, v2.0, COVID-19, 3D
     r"(?<![\w.-])(?:[A-Za-z]+\d[A-Za-z0-9]*|[A-Z][A-Za-z]*[-_]\d+[A-Za-z0-9]*|\d+[A-Z][A-Za-z0-9]*)"
@@ -156,12 +157,18 @@ class Slotted:
     fillings: Mapping[str, str]
 
     def fits(self, translation: str) -> bool:
+        """Tell whether a translation has each slot."""
+        return all(slot in translation for slot in self.fillings)
+
+    def is_exact(self, translation: str) -> bool:
         """Tell whether a translation has each slot once, and no others."""
         return Counter(_SLOT.findall(translation)) == Counter(self.fillings.keys())
 
     def filled(self, text: str) -> str:
-        """Put back what the slots in a text stand for."""
-        return _SLOT.sub(lambda slot: self.fillings.get(slot[0], ""), text)
+        """Put back what the slots in a text stand for: each once, where it comes first."""
+        remaining = dict(self.fillings)
+        filled = _SLOT.sub(lambda slot: remaining.pop(slot[0], ""), text)
+        return filled if self.is_exact(text) else _DOUBLED_SPACES.sub(r"\1", filled)
 
 
 def with_slots(

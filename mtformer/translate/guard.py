@@ -15,6 +15,7 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
+REPEATED_NUMBERS = "repeated numbers removed"
 LOOP, EMPTY, SHORT = "repeats itself", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
 

@@ -17,7 +17,7 @@ from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
-from mtformer.translate.guard import ADDED, REPEATED_SOURCE, Guard, may_keep_numbers, stricter
+from mtformer.translate.guard import ADDED, REPEATED_NUMBERS, REPEATED_SOURCE, Guard, may_keep_numbers, stricter
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
@@ -215,6 +215,9 @@ class Planner:
         slotted = self._with_slots(text) if self.slots else None
         if slotted is not None:
             translations = yield from self._plan_checked(slotted.text)
+            if not slotted.fits(translations[0].text) and self._can_keep_numbers:
+                forced = yield from self._plan_with_numbers(slotted.text)
+                translations = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in forced]
             if slotted.fits(translations[0].text):
                 return [_filled(slotted, each) for each in translations if slotted.fits(each.text)]
         return (yield from self._plan_checked(text))
@@ -247,8 +250,7 @@ class Planner:
                 translations = second
         checked = [guard.checked(text, translation, self._missing_terms) for translation in translations]
         best = checked[0]
-        can_keep_numbers = self.engine.has_constraints and self.terms is None and not self.options.sample
-        if not can_keep_numbers or not may_keep_numbers(text, best.text):
+        if not self._can_keep_numbers or not may_keep_numbers(text, best.text):
             return checked
         third = yield from self._plan_with_numbers(text)
         n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
@@ -256,6 +258,11 @@ class Planner:
             return checked
         noted = (replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third)
         return [guard.checked(text, translation, self._missing_terms) for translation in noted]
+
+    @property
+    def _can_keep_numbers(self) -> bool:
+        """Whether a search can be made to keep numbers."""
+        return self.engine.has_constraints and self.terms is None and not self.options.sample
 
     def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
         """Translate a text so that its numbers are in the translations."""
@@ -376,8 +383,9 @@ class Planner:
 
 def _filled(slotted: Slotted, translation: Translation) -> Translation:
     """Return a translation with what its slots stand for, in its notes and tokens, too."""
-    tokens = tuple(map(slotted.filled, translation.tokens))
-    notes = tuple(map(slotted.filled, translation.notes))
+    tokens = tuple("".join(slotted.fillings.get(character, character) for character in t) for t in translation.tokens)
+    notes = () if slotted.is_exact(translation.text) else (FLAG + REPEATED_NUMBERS,)
+    notes = (*map(slotted.filled, translation.notes), *notes)
     return replace(translation, text=slotted.filled(translation.text), tokens=tokens, notes=notes)
 
 
