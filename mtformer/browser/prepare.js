@@ -14,7 +14,11 @@ const ALIKE = new Map([
   ...Object.entries({ ",": "，", ".": "。", "?": "？", "!": "！" }),
 ]);
 const TERMINAL_ESCAPE = /\x1b\[[0-9;]*[A-Za-z]/g; // colours
-const CASED_WORD = new RegExp(`(?:[${LETTER}]\\.){2,}|[${LETTER}]+(?:['’][${LETTER}]+)*`, "gu"); // the U.S. are one
+// Without digits, as those of WH660; the U.S. are one.
+const CASED_WORD = new RegExp(
+  `(?:[${LETTER}]\\.){2,}|(?<![${LETTER}\\p{Nd}])[${LETTER}]+(?:['’][${LETTER}]+)*(?![${LETTER}\\p{Nd}])`,
+  "gu",
+);
 const FIRST_LETTER = `(?<![^${SPACE}])[^${WORD}${SPACE}]*[${LETTER}]`; // of a word, with the quotes before it
 const MOSTLY = 0.8; // the share of capitals in ALL CAPS: a word of several may be an iPhone
 const FEWEST_TITLE_WORDS = 3;

@@ -24,7 +24,9 @@ SLOTS = (*MANY, *FEW, *NAMES)
 _SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
 _DOUBLED_SPACES = re.compile(r"\s+(\s|[.,;:!?]|$)")
 
-_CODE = (  # mp3, v2.0, COVID-19, 3D
+_CODE = (  # report_2.pdf, mp3, v2.0, COVID-19, 3D
+    r"(?<![\w.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg"
+    r"|mp[34]|wav|zip|gz|exe|py|js)(?!\w)|"
     r"(?<![\w.-])(?:[A-Za-z]+\d[A-Za-z0-9]*|[A-Z][A-Za-z]*[-_]\d+[A-Za-z0-9]*|\d+[A-Z][A-Za-z0-9]*)"
     r"(?:[-_.][A-Za-z0-9]+)*(?![\w-])"
 )

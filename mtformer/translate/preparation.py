@@ -28,7 +28,8 @@ _ALIKE = {
     **{",": "，", ".": "。", "?": "？", "!": "！"},
 }
 _ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours of a terminal
-_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W\d_]+(?:['’][^\W\d_]+)*")  # the U.S. are one
+# Without digits, as those of WH660; the U.S. are one.
+_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|(?<![^\W_])[^\W\d_]+(?:['’][^\W\d_]+)*(?![^\W_])")
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
 _FEWEST_TITLE_WORDS = 3
