@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.text.slots import SLOTS
-
 _POINT = "·"  # between the parts of a value, whatever the text has there
 SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
 _LARGEST_SPELLED_OUT = 12  # numbers up to it may become words
-_NUMBER = re.compile(rf"\d+(?:[.,:'’]\d+)*|[{SLOTS[0]}-{SLOTS[-1]}]")  # slots stand for numbers
+_NUMBER = re.compile(r"\d+(?:[.,:'’]\d+)*")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d.,])")  # thousands, or several numbers
 _DIGITS = re.compile(r"\d+")
 
@@ -32,7 +30,7 @@ class Number(NamedTuple):
     @property
     def may_be_a_word(self) -> bool:
         """Whether a translation may spell it out: a small integer."""
-        return self.value.isdigit() and len(self.value) <= 2 and int(self.value) <= _LARGEST_SPELLED_OUT
+        return len(self.value) <= len(str(_LARGEST_SPELLED_OUT)) and int(self.value) <= _LARGEST_SPELLED_OUT
 
     @property
     def end(self) -> int:
@@ -43,9 +41,6 @@ class Number(NamedTuple):
 def find_numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a text in order; day, month and year of a date are three."""
     for match in _NUMBER.finditer(text):
-        if match[0] in SLOTS:
-            yield Number(match.start(), match[0], match[0])
-            continue
         parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
         if len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4]):
             yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)

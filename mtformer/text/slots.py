@@ -88,6 +88,11 @@ class Entity(NamedTuple):
         return self.start + len(self.text)
 
 
+def find_slots(text: str) -> Iterator[tuple[int, str]]:
+    """Yield where each slot stands in a text, and which it is."""
+    return ((match.start(), match[0]) for match in _SLOT.finditer(text))
+
+
 def find_entities(text: str, language: str) -> Iterator[Entity]:
     """Yield what a slot can stand for, in order. The number 1 is left out: it goes with a singular."""
     for match in _FOUND.finditer(text):

@@ -216,7 +216,7 @@ class Planner:
         if slotted is not None:
             translations = yield from self._plan_checked(slotted.text)
             if not slotted.fits(translations[0].text) and self._can_keep_numbers:
-                forced = yield from self._plan_with_numbers(slotted.text)
+                forced = yield from self._plan_with_numbers(slotted.text, slots=True)
                 translations = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in forced]
             if slotted.fits(translations[0].text):
                 return [_filled(slotted, each) for each in translations if slotted.fits(each.text)]
@@ -264,10 +264,10 @@ class Planner:
         """Whether a search can be made to keep numbers."""
         return self.engine.has_constraints and self.terms is None and not self.options.sample
 
-    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
-        """Translate a text so that its numbers are in the translations."""
+    def _plan_with_numbers(self, text: str, *, slots: bool = False) -> Plan[list[Translation]]:
+        """Translate a text so that its numbers, or its slots, are in the translations."""
         languages = {"src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
-        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary)
+        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary, slots=slots)
         translations = yield from self._plan_search(text, self.options, numbers)
         return [replace(translation, terms=()) for translation in translations]
 
