@@ -7,7 +7,9 @@ import pytest
 from mtformer.config import LanguagePair, TokenizerConfig
 from mtformer.data.augment import Augmenter
 from mtformer.text.pairs import SentencePair
-from mtformer.text.slots import FEW, MANY, NAMES, SLOTS, pair_with_slots, with_slots, written_for
+from mtformer.text.slots import FEW, MANY, NAMES, SLOTS, never_split, pair_with_slots, with_slots, written_for
+from mtformer.text.tokenizer.adopt import adopt
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 
 
@@ -126,3 +128,10 @@ def test_slots_are_tokens() -> None:
     assert tokenizer.decode(ids) == f"the {MANY[3]} dog"
     without = train_tokenizer(pairs, config.model_copy(update={"slots": False}), "en", "de", adjust=True)
     assert not without.has_slots
+
+
+def test_a_given_tokenizer_gets_slots() -> None:
+    pairs = [SentencePair(f"the {word} dog", f"der {word} Hund") for word in ("red", "blue", "small", "old")] * 20
+    config = TokenizerConfig.model_validate({"type": "bpe", "vocab_size": 330})
+    model = train_tokenizer(pairs, config, "en", "de", adjust=True).src_model
+    assert Tokenizer(adopt(model, "nfc", (), never_split(config.model_copy(update={"slots": True})))).has_slots

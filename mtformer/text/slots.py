@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
+from mtformer.config import TokenizerConfig
 from mtformer.text.languages import base_language, decimal_and_group, has_spaced_groups
 from mtformer.text.pairs import SentencePair
 from mtformer.text.words import Span
@@ -86,6 +87,11 @@ class Entity(NamedTuple):
     def end(self) -> int:
         """Where it ends, in characters."""
         return self.start + len(self.text)
+
+
+def never_split(config: TokenizerConfig) -> list[str]:
+    """Return the tokens that a tokenizer never splits: those of its user, and slots if it is to have them."""
+    return [*config.user_symbols, *(SLOTS if config.slots else ())]
 
 
 def find_slots(text: str) -> Iterator[tuple[int, str]]:

@@ -51,6 +51,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         joint=architecture.joint_vocab,
         vocab_size=vocab_size,
         normalization=bundle.tokenizer.src.form,
+        slots=bundle.tokenizer.has_slots,
     )
     if config.tokenizer.sampling and base.type in ("char", "byte"):
         raise UserError(

@@ -7,6 +7,7 @@ from sentencepiece import SentencePieceProcessor
 
 from mtformer.config import Normalization, TokenizerConfig
 from mtformer.support.errors import UserError
+from mtformer.text.slots import never_split
 from mtformer.text.tokenizer.sentencepiece_file import (
     SPECIAL_TOKENS,
     WORDS,
@@ -46,7 +47,7 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
     models = []
     for path in config.paths:
         try:
-            models.append(adopt(path.read_bytes(), form, symbols, config.user_symbols))
+            models.append(adopt(path.read_bytes(), form, symbols, never_split(config)))
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
         except UserError as error:

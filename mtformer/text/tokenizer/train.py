@@ -14,7 +14,7 @@ from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.support.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.slots import SLOTS
+from mtformer.text.slots import never_split
 from mtformer.text.tokenizer.sentencepiece_file import (
     SPECIAL_TOKENS,
     Kind,
@@ -291,7 +291,7 @@ def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str],
 def _model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
     if config.type == "byte":  # a model that knows no character but the space, and spells the others in bytes
         return _sentencepiece(iter([" "]), config, symbols, model_type="char", remove_extra_whitespaces=False)
-    n_fixed = len(SPECIAL_TOKENS) + _N_BYTES + len(symbols) + len(_user_symbols(config))
+    n_fixed = len(SPECIAL_TOKENS) + _N_BYTES + len(symbols) + len(never_split(config))
     if config.type == "char" and (vocab_size or 0) <= n_fixed:
         raise UserError(
             f"tokenizer.vocab_size = {vocab_size} leaves no tokens for characters beside {n_fixed} bytes and symbols; "
@@ -310,10 +310,6 @@ def _model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab
     return _sentencepiece(iter(texts), config, symbols, pretokenization_delimiter=_BOUNDARY, **settings)
 
 
-def _user_symbols(config: TokenizerConfig) -> list[str]:
-    return [*config.user_symbols, *(SLOTS if config.slots else ())]
-
-
 def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Sequence[str], **settings: Any) -> bytes:
     if config.normalization == "identity":
         settings["remove_extra_whitespaces"] = False
@@ -328,7 +324,7 @@ def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Seque
         bos_id=SPECIAL_IDS.bos,
         eos_id=SPECIAL_IDS.eos,
         control_symbols=list(symbols),  # SentencePiece never parses them from text
-        user_defined_symbols=_user_symbols(config),
+        user_defined_symbols=never_split(config),
         num_threads=_N_THREADS,
         minloglevel=2,
         **settings,
