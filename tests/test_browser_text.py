@@ -139,14 +139,20 @@ def test_the_rules_of_a_model_are_those_of_its_normalizer() -> None:
     assert character_rules(b"") == {}
 
 
-def test_the_scripts_of_a_page_declare_each_name_once() -> None:
+@pytest.mark.parametrize(
+    "pattern", [r"explain/.*|browser/(?!translator|server_)\w+", r"browser/(?!server_)\w+", r"browser/(?!engine)\w+"]
+)
+def test_the_scripts_of_a_page_declare_each_name_once(pattern: str) -> None:
+    """The scripts of a lesson, of a translator's page with a model, and of that of a server."""
     folders = [Path(str(package.__file__)).parent for package in (mtformer.browser, mtformer.explain)]
     declared = re.compile(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
-    names = [
-        name
-        for folder in folders
-        for path in sorted(folder.glob("*.js"))
-        for name in declared.findall(path.read_text(encoding="utf-8"))
+    paths = [path for folder in folders for path in sorted(folder.glob("*.js"))]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in paths
+        if re.fullmatch(rf"(?:{pattern})\.js", path.relative_to(folders[0].parent).as_posix())
     ]
-    assert {f"{script}.js" for script in SCRIPTS} <= {path.name for path in folders[0].glob("*.js")}
+    names = [name for text in texts for name in declared.findall(text)]
+    assert {f"{script}.js" for script in SCRIPTS} <= {path.name for path in paths}
+    assert len(texts) > len(SCRIPTS)
     assert [name for name in sorted(set(names)) if names.count(name) > 1] == []
