@@ -11,6 +11,9 @@ are sources of other pairs.
 those that learn, on the text with 25 % of all kinds of noise, learning and judging apart. It counts processor time, not
 wall-clock time, so other programs disturb it little.
 
+``--slips`` removes some lines from the targets after a third of the text, and as many from the sources after two
+thirds, and prints how much of what lies between them is realigned.
+
 ``--train config.yaml`` trains models on the clean text, on the text with all kinds of noise, and on what the filters
 keep of that, and prints their scores on the config's test set.
 """
@@ -27,8 +30,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtformer.config import FILTERS, LanguagePair, load_config, parse_source
+from mtformer.data.clean.checkup import find_slips
 from mtformer.data.clean.filters import Filters, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, WAYS, LearnedRules
+from mtformer.data.clean.realign import realign
 from mtformer.data.clean.seen import HeldOut
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.terminal import as_markdown
@@ -199,6 +204,27 @@ def report(
     print(as_markdown(header, rows))
 
 
+def report_slips(pairs: Sequence[SentencePair], languages: LanguagePair, sizes: Sequence[int]) -> None:
+    """Print how many pairs are realigned where lines are missing, and how many of them are pairs of the text."""
+    first, second = len(pairs) // 3, 2 * len(pairs) // 3
+    rows = []
+    for size in sizes:
+        sources = [*range(second), *range(second + size, len(pairs))]
+        targets = [*range(first), *range(first + size, len(pairs))]
+        slipped = [SentencePair(pairs[i].src, pairs[j].tgt) for i, j in zip(sources, targets, strict=True)]
+        learned = LearnedRules.learn(slipped, languages)
+        assert learned
+        n_linked = n_right = 0
+        for slip in find_slips(learned.misalignment(slipped)):
+            links = realign(slipped[slip.first : slip.end], learned.misalignment)
+            n_linked += len(links)
+            n_right += sum(sources[slip.first + src] == targets[slip.first + tgt] for src, tgt in links)
+        n_pairs = second - first - size
+        precision = f"{100 * n_right / n_linked:.2f}" if n_linked else "—"
+        rows.append([str(size), f"{n_pairs:,}", f"{100 * n_right / n_pairs:.2f}", precision])
+    print(as_markdown(["lines missing", "pairs between", "realigned %", "of these right %"], rows))
+
+
 def train(
     config_path: Path,
     pairs: Sequence[SentencePair],
@@ -244,6 +270,7 @@ def main() -> None:
     parser.add_argument("--added", type=float, action="append", help="the share of noise to add (0.25 and 1)")
     parser.add_argument("--other", type=Path, help="a text in a third language")
     parser.add_argument("--speed", action="store_true", help="print how fast the rules are")
+    parser.add_argument("--slips", type=int, nargs="+", metavar="LINES", help="how many lines are missing")
     parser.add_argument("--train", type=Path, help="a config: train on clean, noisy and filtered text")
     parser.add_argument("--set", action="append", default=[], help="settings of those runs")
     arguments = parser.parse_args()
@@ -256,6 +283,8 @@ def main() -> None:
     shares = arguments.added or [0.25, 1.0]
     if arguments.speed:
         report_speed(pairs, kinds, languages)
+    elif arguments.slips:
+        report_slips(pairs, languages, arguments.slips)
     elif arguments.train:
         train(arguments.train, pairs, kinds, languages, shares[-1], [f"--set={one}" for one in arguments.set])
     else:

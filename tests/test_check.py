@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 import yaml
 from conftest import Project, sentence_pairs, write_pairs
+from numpy.typing import NDArray
 
 from mtformer.config import Config, load_config, parse_source
 from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import Slip, _with_offsets, check, find_slips
 from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.realign import realign
 from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
@@ -96,12 +99,13 @@ def test_lengths_are_those_of_the_tokenizer_of_the_config(report: dict[str, Any]
     assert (lengths["max_length"], lengths["cut"]) == (256, 0)
 
 
-def test_fix_writes_every_pair_to_one_place(slipped: Path, report: dict[str, Any]) -> None:
+def test_fix_realigns_the_slip_and_rejects_the_other_pairs(slipped: Path, report: dict[str, Any]) -> None:
     clean = slipped.parent / "clean"
     assert {path.name for path in clean.iterdir()} == {
         "train.en.gz",
         "train.de.gz",
         "rejected.tsv",
+        "realigned.tsv",
         "report.txt",
         "report.json",
     }
@@ -110,19 +114,50 @@ def test_fix_writes_every_pair_to_one_place(slipped: Path, report: dict[str, Any
     )
     header, *rejected = [line.split("\t") for line in (clean / "rejected.tsv").read_text().splitlines()]
     assert header == ["source", "line", "rule", "src", "tgt"]
-    assert len(sources) == len(targets) == N_PAIRS - len(rejected)
-    assert len(rejected) == report["problems"]
+    header, *realigned = [line.split("\t") for line in (clean / "realigned.tsv").read_text().splitlines()]
+    assert header == ["source", "src line", "tgt line", "src", "tgt"]
     [original] = load_config(slipped).data.train
     lines = list(ParallelText([original], "en", "de"))
     assert all(lines[int(line) - 1].src == src for _, line, _, src, _ in rejected)
-    left = set(range(1, N_PAIRS + 1)) - {int(row[1]) for row in rejected}
-    assert [lines[line - 1].src for line in sorted(left)] == sources
-    assert [lines[line - 1].tgt for line in sorted(left)] == targets
-    assert max(left) < SLIP + 5
+    assert all(int(tgt_line) == int(src_line) + 1 for _, src_line, tgt_line, *_ in realigned if int(src_line) > SLIP)
+    assert all(
+        (lines[int(src_line) - 1].src, lines[int(tgt_line) - 1].tgt) == (src, tgt)
+        for _, src_line, tgt_line, src, tgt in realigned
+    )
+    assert len(realigned) > 0.95 * (N_PAIRS - SLIP)
+    left = {int(row[1]): int(row[2]) for row in realigned}
+    places = sorted({*range(1, N_PAIRS + 1)} - {int(row[1]) for row in rejected})
+    assert [lines[place - 1].src for place in places] == sources
+    assert [lines[left.get(place, place) - 1].tgt for place in places] == targets
+    assert len(sources) + len(rejected) == N_PAIRS
     assert json.loads((clean / "report.json").read_text()) == report
     assert (
         f"lines {report['sources'][0]['out_of_alignment'][0]['first_line']:,} to" in (clean / "report.txt").read_text()
     )
+
+
+def by_numbers(pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
+    """Return log odds of texts that are translations if they are the same number; every tenth number is unclear."""
+    return np.array([5.0 if src != tgt else 1.0 if int(src) % 10 == 0 else -4.0 for src, tgt in pairs])
+
+
+@pytest.mark.parametrize("n_missing", [1, 8, 60])
+@pytest.mark.parametrize("from_sources", [False, True])
+def test_missing_lines_are_found_where_they_are(n_missing: int, from_sources: bool) -> None:
+    whole = list(range(400))
+    shorter, longer = whole[:100] + whole[100 + n_missing :], whole[: 400 - n_missing]
+    sources, targets = (shorter, longer) if from_sources else (longer, shorter)
+    pairs = [SentencePair(str(src), str(tgt)) for src, tgt in zip(sources, targets, strict=True)]
+    links = realign(pairs, by_numbers)
+    assert all(pairs[src].src == pairs[tgt].tgt for src, tgt in links)
+    assert len(links) == len(set(sources) & set(targets))
+
+
+def test_what_is_no_shifted_translation_is_not_realigned() -> None:
+    random = np.random.default_rng(1)
+    pairs = [SentencePair(str(place), str(1_000 + place)) for place in range(200)]
+    assert realign(pairs, lambda some: random.normal(0.5, 2.0, len(some))) == []
+    assert realign([], by_numbers) == []
 
 
 def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:

@@ -69,7 +69,9 @@ def check(
     config: Path = options.CONFIG,
     *,
     overrides: list[str] | None = options.SET,
-    fix: Path | None = option("Write clean training text, rejected.tsv and the report to a new folder.", metavar="DIR"),
+    fix: Path | None = option(
+        "Write clean, realigned training text and what was rejected to a new folder.", metavar="DIR"
+    ),
     json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if there is any problem."),
 ) -> None:

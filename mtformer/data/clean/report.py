@@ -1,10 +1,12 @@
 """The report of a checkup, and a copy of the text without the pairs that have problems."""
 
 import json
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,15 +15,19 @@ import yaml
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
+from mtformer.data.clean.realign import realign
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.text.lines import open_output
+from mtformer.text.pairs import Example, SentencePair
+
+log = logging.getLogger(__name__)
 
 _USES = {"train": "training", "valid": "validation", "test": "test"}
 _SHOWN = 60  # characters of each side of an example
 _KEPT = set(SourceSection.model_fields)  # what is said of any source
-REJECTED, REPORT, VALUES = "rejected.tsv", "report.txt", "report.json"
+REJECTED, REALIGNED, REPORT, VALUES = "rejected.tsv", "realigned.tsv", "report.txt", "report.json"
 
 
 def as_text(checkup: Checkup) -> str:
@@ -123,8 +129,10 @@ def _values(source: SourceCheck) -> dict[str, Any]:
 def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
     """Write the good pairs of each training source to two files, compressed as it is, and the others to a table.
 
-    The table ``rejected.tsv`` has the source, the line, the rule, the source text and the target of each;
-    ``report.txt`` and ``report.json`` have what the checkup reports. The folder appears when it is complete.
+    Passages out of alignment are realigned: ``realigned.tsv`` has the source, the lines of both sides and their texts
+    for each pair that this has joined. The table ``rejected.tsv`` has the source, the line, the rule, the source text
+    and the target of the others; ``report.txt`` and ``report.json`` have what the checkup reports. The folder appears
+    when it is complete.
 
     Returns:
         the two files of each source, as a source with the same weight, tag and directions.
@@ -153,35 +161,69 @@ def as_config(source: TextFiles, folder: Path) -> str:
 
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:
-    with open_output(folder / REJECTED) as rejected:
+    with open_output(folder / REJECTED) as rejected, open_output(folder / REALIGNED) as realigned:
         print("source", "line", "rule", "src", "tgt", sep="\t", file=rejected)
+        print("source", "src line", "tgt line", "src", "tgt", sep="\t", file=realigned)
         for source, (src, tgt) in zip(sources, names, strict=True):
             with ExitStack() as stack:
                 sides = [stack.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                _divide(source, sides, rejected)
+                _divide(source, sides, rejected, realigned)
     (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
     (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> None:
+def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str], realigned: IO[str]) -> None:
     """Write each pair of a source to one place or the other."""
     examples, n_read = source.part.examples(), 0
-    for number, example in zip(source.rules.tolist(), examples, strict=False):
-        n_read += 1
-        if number < 0:
-            for file, text in zip(sides, (example.src, example.tgt), strict=True):
-                print(text, file=file)
-        else:
-            texts = (text.replace("\t", " ") for text in (example.src, example.tgt))
-            print(source.name, example.line, source.filters.names[number], *texts, sep="\t", file=rejected)
+    ends = {slip.first: slip.end for slip in source.slips}
+    rules = source.rules.tolist()
+    while n_read < len(rules):
+        passage = list(islice(examples, ends.get(n_read, n_read + 1) - n_read))
+        if not passage:
+            break
+        links = _realigned(source, passage) if n_read in ends else []
+        for src, tgt in links:
+            _print_pair(sides, src.src, tgt.tgt)
+            print(source.name, src.line, tgt.line, *_cells(src.src, tgt.tgt), sep="\t", file=realigned)
+        used = {src.line for src, _ in links}
+        for rule, example in zip(rules[n_read:], passage, strict=False):
+            if rule < 0:
+                _print_pair(sides, example.src, example.tgt)
+            elif example.line not in used:
+                texts = _cells(example.src, example.tgt)
+                print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
+        n_read += len(passage)
     if n_read != source.n_pairs or next(examples, None) is not None:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
+
+
+def _realigned(source: SourceCheck, passage: Sequence[Example]) -> list[tuple[Example, Example]]:
+    """Return the good pairs of a passage that is out of alignment: the examples of their sources and their targets."""
+    learned = source.filters.learned
+    if learned is None:
+        return []
+    found = realign([SentencePair(example.src, example.tgt) for example in passage], learned.misalignment)
+    links = [(passage[link.src], passage[link.tgt]) for link in found]
+    reasons = source.filters.reasons([SentencePair(src.src, tgt.tgt) for src, tgt in links])
+    kept = [link for link, reason in zip(links, reasons, strict=True) if reason is None]
+    where = f"lines {passage[0].line:,} to {passage[-1].line:,}"
+    log.info("%s: %s of %s pairs of %s are realigned", source.name, f"{len(kept):,}", f"{len(passage):,}", where)
+    return kept
+
+
+def _print_pair(sides: Sequence[IO[str]], src: str, tgt: str) -> None:
+    for file, text in zip(sides, (src, tgt), strict=True):
+        print(text, file=file)
+
+
+def _cells(*texts: str) -> list[str]:
+    return [text.replace("\t", " ") for text in texts]
 
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
     """Choose a name for each side of each source: that of its file, numbered where two are alike or one is reserved."""
     names: list[tuple[str, str]] = []
-    taken = {REJECTED, REPORT, VALUES}
+    taken = {REJECTED, REALIGNED, REPORT, VALUES}
     for source in sources:
         own = source.source
         if isinstance(own, TextFiles):
