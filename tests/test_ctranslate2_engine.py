@@ -91,6 +91,25 @@ def test_translations_are_those_of_torch(
     assert_same(engines, requests_of(bundle), **options)
 
 
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 4}, {"beam_size": 4, "n_best": 2}], ids=str)
+def test_a_lone_hypothesis_is_scored_only_where_its_tokens_need_it(
+    engines: tuple[Engine, Engine], bundle: Bundle, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    scored: list[int] = []
+    monkeypatch.setattr(
+        engines[1], "_score", lambda requests, score=engines[1]._score: scored.append(len(requests)) or score(requests)
+    )
+    chosen, requests = SearchOptions.model_validate(options), requests_of(bundle)
+    expected = candidates(engines[1], requests, chosen)
+    scored.clear()
+    without = candidates(engines[1], [replace(each, token_log_probs=False) for each in requests], chosen)
+    assert bool(scored) is (chosen.n_best > 1), "several hypotheses are ranked by the model's own log probabilities"
+    for ours, theirs in zip(without, expected, strict=True):
+        assert [each.ids for each in ours] == [each.ids for each in theirs]
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
+
+
 def test_the_best_two_of_eight_beams_are_those_of_torch(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
     requests = requests_of(bundle)
     options = SearchOptions(beam_size=8, n_best=2)

@@ -171,6 +171,7 @@ def translate(
         launch(nproc, compute.device)
     keep_freed_memory()
     asked = {**vars(compute), **vars(direction), **search, **vars(reuse), "alignments": files.alignments}
+    asked["token_log_probs"] = files.format is not Format.text
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if isinstance(work, UnitsJob):
         refused = {"--shard": job.shard is not None, "--nproc": nproc > 1, "--n-best": work.n_best > 1}

@@ -51,6 +51,8 @@ class SearchRequest(Request[list[Hypothesis]]):
         forced: see :class:`Request`.
         examples: similar sentences and their translations, which the search follows where the model is not certain:
             the ids of the former with EOS, those of the latter without.
+        token_log_probs: whether the log probabilities of the tokens are needed. An engine that would have to compute
+            them separately leaves them out otherwise, if a lone hypothesis need not be ranked by them.
     """
 
     src: Sequence[int]
@@ -60,6 +62,7 @@ class SearchRequest(Request[list[Hypothesis]]):
     constraint: Constraint | None = None
     forced: Sequence[int] = ()
     examples: Sequence[Example] = ()
+    token_log_probs: bool = True
 
 
 @dataclass(frozen=True)

@@ -19,20 +19,23 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         ids: the tokens chosen, without BOS and EOS.
-        token_log_probs: the model's log probability of each token given those before it, and of EOS at the end.
+        token_log_probs: the model's log probability of each token given those before it, and of EOS at the end; empty
+            if the request did without them.
         penalty: what penalties such as that on repetition take from the log probability before hypotheses are ranked.
         utility: the expected chrF, which ranks hypotheses instead with minimum Bayes risk.
+        summed: the log probability of the translation by the search, where those of the tokens are left out.
     """
 
     ids: list[int]
     token_log_probs: list[float]
     penalty: float = 0.0
     utility: float | None = None
+    summed: float | None = None
 
     @property
     def log_prob(self) -> float:
         """The model's log probability of the translation."""
-        return sum(self.token_log_probs)
+        return sum(self.token_log_probs) if self.summed is None else self.summed
 
     def score(self, penalty: LengthPenalty) -> float:
         """Return the score that hypotheses are ranked by.
@@ -41,7 +44,7 @@ class Hypothesis(NamedTuple):
         """
         if self.utility is not None:
             return self.utility
-        return (self.log_prob - self.penalty) / penalty(len(self.token_log_probs))
+        return (self.log_prob - self.penalty) / penalty(len(self.ids) + 1)
 
 
 def ranked(hypotheses: Iterable[Hypothesis], penalty: LengthPenalty) -> list[Hypothesis]:

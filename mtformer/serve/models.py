@@ -38,18 +38,20 @@ class Wanted(NamedTuple):
         pair: a direction that the model has.
         options: search options that replace the model's own, as sorted names and values.
         alignments: whether translations come with their alignments.
+        token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
         glossary: how terms are to be translated.
     """
 
     pair: LanguagePair
     options: tuple[tuple[str, Any], ...] = ()
     alignments: bool = False
+    token_log_probs: bool = False
     glossary: Glossary | None = None
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others."""
-        return self.pair, self.options, self.alignments, "" if self.glossary is None else self.glossary.digest
+        return *self[:-1], "" if self.glossary is None else self.glossary.digest
 
 
 @dataclass(eq=False)
@@ -329,4 +331,4 @@ def _make_translator(model: LoadedModel, wanted: Wanted) -> Translator:
         src_lang, tgt_lang = translator.src_lang, translator.tgt_lang
         terms = Terms(wanted.glossary, translator.tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
         translator = translator.with_terms(terms)
-    return replace(translator, alignments=wanted.alignments)
+    return replace(translator, alignments=wanted.alignments, token_log_probs=wanted.token_log_probs)

@@ -40,7 +40,7 @@ async def translate(request: Request) -> Response:
         _options(given),
         alignments=given.get("alignments", False),
         glossary=_glossary(service, caller, given.get("glossary")),
-    )
+    )._replace(token_log_probs=True)
     about: dict[str, Any] = {"source": want.pair.src_lang, "target": want.pair.tgt_lang}
     if probability is not None:
         about["detected"] = {"language": source, "probability": round(probability, 4)}

@@ -47,7 +47,7 @@ async def compute(request: Request) -> Response:
     if task not in _TASKS:
         raise ServiceError(404, "Not Found")
     pair = service.pair(text_of(given, "source"), text_of(given, "target"))
-    want = wanted(pair)
+    want = wanted(pair)._replace(token_log_probs=True)
     plan: Any = _TASKS[task]
     if task != "translate":
         plan = partial(_begun, plan, start=without_surrogates(text_of(given, "prefix", "")))

@@ -1,6 +1,7 @@
 """Run a server until it is told to stop."""
 
 import errno
+import gc
 import ipaddress
 import logging
 import os
@@ -111,6 +112,7 @@ def serve(models: Models, place: Place, *, store: Path | None = None, settings: 
         app = make_app(service, cors=place.cors, watch=watch)
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
+        gc.freeze()  # or the collector would go through all that is loaded again and again
         uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
 
 

@@ -312,11 +312,12 @@ def wanted(
     given = {name: value for name, value in (options or {}).items() if value is not None}
     if unknown := [name for name in given if name not in OPTIONS]:
         raise UserError(f"there is no option {unknown[0]} here; there are {', '.join(OPTIONS)}")
-    SearchConfig().updated(**given)
+    if given:
+        SearchConfig().updated(**given)
     for name in _WIDE:
         if given.get(name, 0) > _LARGEST_BEAM:
             raise UserError(f"{name} = {given[name]}: a request may ask for {_LARGEST_BEAM} at most")
-    return Wanted(pair, tuple(sorted(given.items())), alignments, glossary)
+    return Wanted(pair, tuple(sorted(given.items())), alignments, glossary=glossary)
 
 
 async def _disconnected(request: Request | None) -> None:

@@ -59,6 +59,7 @@ class Planner:
         fuzzy: finds the pairs of a memory that searches follow; None for none. The engine has to be torch's.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
+        token_log_probs: whether translations need the log probabilities of their tokens; see :class:`.SearchRequest`.
         guard: finds problems of translations; None if they are not checked.
         slots: whether numbers, codes and names are taken out and put back, as the model has learned.
     """
@@ -76,6 +77,7 @@ class Planner:
     fuzzy: "FuzzyMatches | None" = None
     markup: bool = False
     alignments: bool = False
+    token_log_probs: bool = True
     guard: Guard | None = None
     slots: bool = False
 
@@ -285,6 +287,7 @@ class Planner:
                 constraint=None if terms is None else terms.constraint(part.terms),
                 forced=self.tokenizer.prefixes.tgt,
                 examples=[example for _, example in of_part],
+                token_log_probs=self.token_log_probs,
             )
             for part, of_part in zip(parts, matches, strict=True)
         ]

@@ -45,7 +45,7 @@ class Translation:
         score: the length-penalized log probability that translations are ranked by.
         log_prob: the log probability, the sum of ``token_log_probs``.
         tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
-        token_log_probs: the log probability of each of ``tokens``.
+        token_log_probs: the log probability of each of ``tokens``; empty if they were not asked for.
         terms: the terms of the glossary in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
         memory: the whole text or its sentences whose translations are those of a translation memory, in order. They are
@@ -68,7 +68,12 @@ class Translation:
 
     @property
     def confidence(self) -> float:
-        """The mean probability of ``tokens``, between 0 and 1; 1 for a text that the model did not translate."""
+        """The mean probability of ``tokens``, between 0 and 1; 1 for a text that the model did not translate.
+
+        Without ``token_log_probs`` it is the geometric mean, by the log probability of the whole.
+        """
+        if self.tokens and not self.token_log_probs:
+            return math.exp(self.log_prob / len(self.tokens))
         probabilities = [math.exp(log_prob) for log_prob in self.token_log_probs]
         return sum(probabilities) / len(probabilities) if probabilities else 1.0
 

@@ -59,6 +59,7 @@ class Translator(Planner):
         memory: "TranslationMemory | str | Path | None" = None,
         fuzzy: float | None = None,
         alignments: bool = False,
+        token_log_probs: bool = True,
         src_lang: str | None = None,
         tgt_lang: str | None = None,
         tag: str | None = None,
@@ -87,6 +88,8 @@ class Translator(Planner):
             fuzzy: let the search follow pairs of the memory whose texts are at least so similar, from 0 to 1, where the
                 model is not certain; None for none. It needs torch.
             alignments: whether translations come with their alignments.
+            token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
+                CTranslate2 computes these separately, which takes a fifth of its time.
             src_lang: the source language, which a model of several directions need not know; it helps to split
                 sentences and to write numbers and capitals as usual.
             tgt_lang: the target language, for a model that has several.
@@ -130,6 +133,7 @@ class Translator(Planner):
             fuzzy=None if fuzzy is None else _fuzzy_matches(model, memory, fuzzy),
             markup=not raw,
             alignments=alignments,
+            token_log_probs=token_log_probs,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
             slots=not raw and tokenizer.has_slots,
             computation=f"{model.engine_name} {version(model.engine_name)}, {model.precision}",

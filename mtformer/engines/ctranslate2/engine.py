@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ctranslate2.set_log_level(logging.ERROR)  # its warnings do not look like ours
 
 _PATIENCE = 1.5  # a sentence ends when this many times the beam size of hypotheses are finished (docs/delivery.md)
-_BATCH_TOKENS = 2_048  # larger batches leave the processor's cache
+_BATCH_TOKENS = 512  # larger batches leave the processor's cache
 _MAPPED_SENTENCES = 32  # a batch takes the target tokens that any of its sentences may need
 _SCORING_CELLS = 2**23  # of a batch's log probabilities: tokens times vocabulary, 32 MiB
 _IMPOSSIBLE = -1e9  # CTranslate2's scores of hypotheses that do not start with the prefix are below
@@ -320,7 +320,7 @@ class CTranslate2Engine(BatchedEngine):
             ScoreRequest(request.src, hypothesis.ids, request.forced)
             for request, of_request in zip(requests, hypotheses, strict=True)
             for hypothesis in of_request
-            if not hypothesis.token_log_probs
+            if _needs_scores(hypothesis)
         ]
         scores: list[list[float]] = [[] for _ in unscored]
         for batch in self._forced_batches(unscored):
@@ -329,7 +329,7 @@ class CTranslate2Engine(BatchedEngine):
         remaining = iter(scores)
         for of_request in hypotheses:
             for i, hypothesis in enumerate(of_request):
-                if not hypothesis.token_log_probs:
+                if _needs_scores(hypothesis):
                     of_request[i] = hypothesis._replace(token_log_probs=next(remaining))
         return list(map(_ranked, hypotheses, requests))
 
@@ -346,10 +346,19 @@ class CTranslate2Engine(BatchedEngine):
             penalty = request.options.penalty
             best.sort(key=lambda candidate: -candidate.score / penalty(len(candidate.tokens) + 1))
             best = best[: request.options.n_candidates]
+        does_without = is_complete and len(best) == 1 and not request.token_log_probs
         return [
-            Hypothesis(self._tokenizer.tgt.ids(candidate.tokens), (is_complete and candidate.log_probs) or [])
+            Hypothesis(
+                self._tokenizer.tgt.ids(candidate.tokens),
+                (is_complete and candidate.log_probs) or [],
+                summed=candidate.score if does_without else None,
+            )
             for candidate in best
         ]
+
+
+def _needs_scores(hypothesis: Hypothesis) -> bool:
+    return not hypothesis.token_log_probs and hypothesis.summed is None
 
 
 def _limit(request: SearchRequest) -> int:
