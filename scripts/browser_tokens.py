@@ -153,14 +153,19 @@ function resultsOf([name, lines]) {
     const nTokens = tgt.known.length;
     return JSON.parse(lines).map((line) => {
       const plan = planner.plan(line);
-      const hypotheses = plan.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
+      const requests = plan.requests.map(({ ids, limit, forced }) => [ids, limit, forced]);
+      const hypothesesOf = (leaf) => leaf.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
+      const hypotheses = plan.leaves.flatMap((leaf) => {
+        if (planner.losesSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
+        return hypothesesOf(leaf);
+      });
       const [srcIds, tgtIds] = [src.encode(line), tgt.encode(line)];
       return {
         src: srcIds,
         tgt: tgtIds,
         decoded: tgt.decode(madeUp(tgtIds, nTokens)),
         sentences: splitSentences(line.toWellFormed(), description.languages[direction.src_lang]),
-        requests: plan.requests.map(({ ids, limit, forced }) => [ids, limit, forced]),
+        requests,
         ...plan.finish(hypotheses),
       };
     });
@@ -202,6 +207,7 @@ def _of_direction(
         src_lang=src_lang,
         preparations=standard_preparations(tokenizer, src_lang, tgt_lang, header.known_words),
         guard=Guard(tokenizer, src_lang, tgt_lang),
+        slots=tokenizer.has_slots,
     )
     results = []
     for line in lines:

@@ -10,6 +10,7 @@ import pytest
 from browser import needs_browser, opened
 from browser_tokens import differences, hostile_lines, in_page, in_python, write_page
 from conftest import sentence_pairs
+from faithful_report import lines as faithful_lines
 from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
@@ -49,6 +50,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the languages, and sett
     "byte, identity": ("en", "de", {"type": "byte", "vocab_size": None, "normalization": "identity"}),
 }
 MAX_LENGTH = 30  # tokens: longer lines are cut
+WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en"]
 
 
 def header_of(src_lang: str, tgt_lang: str, directions: tuple[str, ...] = ()) -> Header:
@@ -95,13 +97,18 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
     made["two directions"] = (header, tokenizer)
     unigram, bpe = trained_elsewhere(), trained_elsewhere(model_type="bpe")
     symbols = ["he", "ou", "{x}", "薯片"]  # which hide tokens
+    slots = TokenizerConfig(type="char", vocab_size=500, joint=True, slots=True)
+    made["slots"] = (
+        header_of("mul", "mul", tuple(WITH_SLOTS)),
+        train_tokenizer(PAIRS, slots, "en", "de", adjust=True, control_symbols=["<2de>", "<2en>", "<2cs>", "<2zh>"]),
+    )
     made["adopted unigram"] = (header_of("en", "de"), Tokenizer(adopt(unigram, user_symbols=symbols)))
     made["adopted bpe"] = (header_of("en", "de"), Tokenizer(adopt(bpe, "identity", user_symbols=symbols)))
     made["imported"] = (header_of("en", "de"), Tokenizer(foreign(unigram, "☃", "ﬀ"), foreign(bpe)))
     return made
 
 
-NAMES = [*KINDS, "two directions", "adopted unigram", "adopted bpe", "imported"]
+NAMES = [*KINDS, "two directions", "slots", "adopted unigram", "adopted bpe", "imported"]
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +129,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
     lines = ["", " ", *NASTY[seed :: len(NAMES)], *hostile_lines(N_LINES, seed, NASTY)]
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
     lines = [line for line in lines if len(line) < 2_000]
+    if name == "slots":
+        lines += [line.text for pair in WITH_SLOTS for line in list(faithful_lines(pair[:2], seed=1))[::4]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []
 

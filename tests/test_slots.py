@@ -1,16 +1,22 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
-from mtformer.config import LanguagePair, TokenizerConfig
+from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import FEW, MANY, NAMES, SLOTS, never_split, pair_with_slots, with_slots, written_for
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.plan import Plan, run
+from mtformer.translate.planner import Planner
+from mtformer.translate.translation import Translation
 
 
 def shown(text: str) -> str:
@@ -28,8 +34,10 @@ def shown(text: str) -> str:
         ("In the 1990s, the 21st, 5km and 3.5%.", "In the <M>s, the <M>st, <M>km and <M>%."),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
-        ("+49 30 1234567", "+<M> <M> <M>"),
-        ("a 20-year-old", "a <M>-year-old"),
+        ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
+        ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
+        ("See https://a.b/c?d=7 or write to a.b@c.de.", "See <N> or write to <N>."),
+        ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>%"),
         (f"{NAMES[0]} is mine", "<N> is mine"),  # what a user writes is never taken for a slot
     ],
 )
@@ -39,6 +47,37 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
     assert shown(found.text) == slotted
     assert found.filled(found.text) == text
     assert found.fits(found.text)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "slotted"),
+    [
+        ("zh", "３５０元，１２：３０", "<M>元，<M>"),
+        ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<F>万<M>"),
+        ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
+        ("de", "Mein Freund Kwazor Mbati wohnt hier.", "Mein Freund <N> wohnt hier."),
+        ("de", "Hast du heute Szaou gesehen?", "Hast du heute <N> gesehen?"),
+        ("fr", "Mon ami Kwazor habite ici.", "Mon ami <N> habite ici."),
+    ],
+)
+def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: str) -> None:
+    found = with_slots(text, language, "en", n_tokens=len)
+    assert found is not None
+    assert shown(found.text) == slotted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das ist der Qwxz.",
+        "Ich mag ihren alten Qwxz.",
+        "Da ist Toms Qwxz.",
+        "Qwxz ist hier.",
+        "Ich mag Computerlinguistik.",
+    ],
+)
+def test_german_nouns_are_no_names(text: str) -> None:
+    assert with_slots(text, "de", "en", n_tokens=lambda word: 5 * (word != "Toms")) is None
 
 
 @pytest.mark.parametrize("text", ["One dog.", "1 dog", "", "A T-shirt."])
@@ -70,6 +109,14 @@ def test_each_number_comes_back_once() -> None:
         ("3.5万", "zh", "en", "35,000"),
         ("2亿", "zh", "de", "200.000.000"),
         ("2亿", "zh", "ja", "2亿"),
+        ("3亿5000万", "zh", "en", "350,000,000"),
+        ("1万2000", "zh", "en", "12,000"),
+        ("5百万", "zh", "de", "5.000.000"),
+        ("1,250万", "zh", "en", "12,500,000"),
+        ("１，２５０．５", "zh", "de", "1.250,5"),
+        ("３５０", "zh", "en", "350"),
+        ("１２：３０", "zh", "en", "12:30"),
+        ("３５０", "zh", "ja", "３５０"),
         ("2021", "en", "de", "2021"),
         ("10:45", "en", "de", "10:45"),
         ("3/14", "en", "de", "3/14"),
@@ -135,3 +182,50 @@ def test_a_given_tokenizer_gets_slots() -> None:
     config = TokenizerConfig.model_validate({"type": "bpe", "vocab_size": 330})
     model = train_tokenizer(pairs, config, "en", "de", adjust=True).src_model
     assert Tokenizer(adopt(model, "nfc", (), never_split(config.model_copy(update={"slots": True})))).has_slots
+
+
+class Copying:
+    """An engine that copies a source after the tokens that it has to start with; ``change`` changes what it copies."""
+
+    has_constraints = False
+
+    def __init__(self, change: Callable[[list[int]], list[int]] = list) -> None:
+        """Take the change."""
+        self._change = change
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return one hypothesis for each request."""
+        copies = (list(each.prefix) + self._change(list(each.src[:-1]))[len(each.prefix) :] for each in requests)
+        return [[Hypothesis(ids, [-1.0])] for ids in copies]
+
+
+@pytest.fixture(scope="module")
+def characters() -> Tokenizer:
+    """A tokenizer with a token for each character."""
+    text = "".join(map(chr, range(33, 127)))
+    config = TokenizerConfig(type="char", vocab_size=400, slots=True)
+    return train_tokenizer([SentencePair(text, text)] * 10, config, "en", "de", adjust=True)
+
+
+def result(tokenizer: Tokenizer, engine: Copying, plan: Callable[[Planner], Plan[list[Translation]]]) -> Translation:
+    planner = Planner(engine, tokenizer, SearchOptions(), tgt_lang="de", max_length=80, src_lang="en", slots=True)  # type: ignore[arg-type]
+    [outcome] = run([plan(planner)], planner.engine)
+    assert isinstance(outcome, list), outcome
+    return outcome[0]
+
+
+def test_a_translation_gets_what_its_slots_stand_for(characters: Tokenizer) -> None:
+    found = result(characters, Copying(), lambda planner: planner.plan("Is a 1,250.5 in f_1.pdf?"))
+    assert (found.text, found.notes) == ("Is a 1.250,5 in f_1.pdf?", ())
+
+
+def test_a_translation_may_begin_with_a_number(characters: Tokenizer) -> None:
+    found = result(characters, Copying(), lambda planner: planner.plan_continued("1,250.5 is f_1.pdf.", "1.250,5"))
+    assert (found.text, found.tokens[:2]) == ("1.250,5 is f_1.pdf.", ("▁", "1.250,5"))
+
+
+def test_codes_that_get_lost_are_noted(characters: Tokenizer) -> None:
+    """Without constraints, a text whose slots get lost is translated as it is."""
+    engine = Copying(lambda ids: ids[:5])
+    found = result(characters, engine, lambda planner: planner.plan("I see COVID-19 in f_1.pdf."))
+    assert (found.text, found.notes) == ("I se", ("check: lost: COVID-19 f_1.pdf",))

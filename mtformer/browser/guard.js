@@ -2,6 +2,8 @@
 // Problems of a translation, seen from the two texts alone, and repairs without the model: mtformer/translate/guard.py.
 
 const LOOP = "repeats itself";
+const REPEATED_NUMBERS = "repeated numbers removed";
+const LOST_NAMES = "lost: "; // and codes, where slots cannot keep them
 const EMPTY = "empty";
 const SHORT = "too short";
 const REPEATED_SOURCE = "repeats itself as its source does";

@@ -12,7 +12,7 @@ const SENTENCE_ENDS = [...".!?;", ...Array.from(".!?;", (end) => `<0x${hexOf(end
  */
 class TextPlanner {
   constructor(description, direction = description.directions[0]) {
-    const { tokenizer, max_length: maxLength, search, languages, known_words: words } = description;
+    const { tokenizer, max_length: maxLength, search, languages, known_words: words, slots } = description;
     const [src, tgt] = [languages[direction.src_lang], languages[direction.tgt_lang]];
     Object.assign(this, { direction, maxLength, search });
     this.tokenizer = new Tokenizer(tokenizer);
@@ -20,6 +20,7 @@ class TextPlanner {
     this.preparations = preparationsOf(this.tokenizer, src, tgt, words);
     this.characters = new KnownCharacters(this.tokenizer.src);
     this.guard = new Guard(this.tokenizer, src, tgt);
+    this.slotMaker = slots && new SlotMaker(this.tokenizer, slots, src, tgt);
   }
 
   /**
@@ -30,7 +31,8 @@ class TextPlanner {
    *     translation as { text, notes, segments }. Notes that start with FLAG are about problems that it may have.
    *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where
    *     they stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
-   *   leaves: the texts that the model translates, each { text, requests }, in the order of the requests.
+   *   leaves: the texts that the model translates, each { text, requests }, in the order of the requests. One with slots
+   *     has `slotted`, until dropSlots() takes them out.
    */
   plan(text) {
     const wellFormed = text.toWellFormed();
@@ -39,7 +41,7 @@ class TextPlanner {
     const plans = lines.map((line) => this.planLine(line));
     const finish = (hypotheses) => {
       const left = [...hypotheses];
-      const translated = plans.map((plan) => plan.finish(left.splice(0, plan.requests.length)));
+      const translated = plans.map((plan) => plan.finish(left.splice(0, requestsOf(plan.leaves).length)));
       const segments = [];
       let [start, tgtStart] = [0, 0];
       translated.forEach((line, i) => {
@@ -51,7 +53,7 @@ class TextPlanner {
       return { text: joined, notes: joinTranslations(translated, "").notes, segments };
     };
     const leaves = plans.flatMap((plan) => plan.leaves);
-    return { requests: leaves.flatMap(({ requests }) => requests), leaves, finish };
+    return { requests: requestsOf(leaves), leaves, finish };
   }
 
   /** Plans the translation of a line, as plan() does that of a text. */
@@ -59,21 +61,22 @@ class TextPlanner {
     const prepared = prepareText(line, this.preparations);
     const units = unitsOf(prepared).map((unit) => ({
       unit,
-      leaves: leavesOf(unit).map((leaf) => ({ text: leaf, requests: this.requests(leaf) })),
+      leaves: leavesOf(unit).map((text) => this.leaf(text)),
     }));
     const finish = (hypotheses) => {
       const left = [...hypotheses];
       const ofUnits = units.map(({ unit, leaves }) => {
         const found = leaves.map(({ requests }) => left.splice(0, requests.length));
         const ofLeaves = leaves.map((leaf, i) => this.translation(leaf, found[i]));
-        const parts = leaves.flatMap(({ requests }, i) => requests.map((request, j) => ({ request, ...found[i][j] })));
+        const parts = leaves.flatMap(({ requests, slotted }, i) =>
+          requests.map((request, j) => ({ request, slotted, ...found[i][j] })),
+        );
         return { ofLeaves, parts, translation: restoreText(unit, [...ofLeaves]) };
       });
       const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
       return { text, notes, segments: this.segments(line, prepared, ofUnits) };
     };
-    const leaves = units.flatMap((each) => each.leaves);
-    return { requests: leaves.flatMap(({ requests }) => requests), leaves, finish };
+    return { leaves: units.flatMap((each) => each.leaves), finish };
   }
 
   /** The sentences of a line and their translations; see plan(). */
@@ -95,6 +98,24 @@ class TextPlanner {
     });
   }
 
+  /** A text that needs no more preparation as a leaf of plan(), with slots if the model knows any. */
+  leaf(plain) {
+    const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
+    const text = slotted ? slotted.text : plain;
+    return { text, plain, slotted, dropped: null, requests: this.requests(text) };
+  }
+
+  /** Whether the translation of a leaf lacks a slot, given the hypotheses for its parts. */
+  losesSlots(leaf, hypotheses) {
+    return leaf.slotted !== null && !leaf.slotted.fits(this.checked(leaf, hypotheses).text);
+  }
+
+  /** Lets the model translate a leaf without slots. */
+  dropSlots(leaf) {
+    const [text, dropped] = [leaf.plain, leaf.slotted];
+    Object.assign(leaf, { text, slotted: null, dropped, requests: this.requests(text) });
+  }
+
   /** The requests for a text that needs no more preparation, one for each part if it is too long. */
   requests(text) {
     const prefix = this.direction.src_prefix;
@@ -112,6 +133,12 @@ class TextPlanner {
 
   /** The translation of a text from the hypotheses for its parts. */
   translation(leaf, hypotheses) {
+    const checked = this.checked(leaf, hypotheses);
+    if (leaf.slotted) return leaf.slotted.restored(checked);
+    return leaf.dropped ? leaf.dropped.withLostNames(checked) : checked;
+  }
+
+  checked(leaf, hypotheses) {
     return this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
   }
 
@@ -138,6 +165,10 @@ class TextPlanner {
     const limitOf = ({ ids }) => Math.floor(Math.min(factor, 1.5) * ids.length) + Math.min(offset, 10);
     return requests.map((request) => ({ ...request, limit: limitOf(request), strictness }));
   }
+}
+
+function requestsOf(leaves) {
+  return leaves.flatMap(({ requests }) => requests);
 }
 
 /** The text of a prepared line that is split into sentences, with its parts; else its last one. */

@@ -12,15 +12,26 @@ from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
 from mtformer.text.languages import (
     base_language,
+    decimal_and_group,
     has_full_stops_in_ordinals,
+    has_spaced_groups,
     is_written_with_spaces,
     letters_of,
 )
+from mtformer.text.slots import FEW, MANY, NAMES
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
-SCRIPTS = ("unicode", "tokenizer", "numbers", "prepare", "guard", "text")  # in the order in which a page has them
+SCRIPTS = (
+    "unicode",
+    "tokenizer",
+    "numbers",
+    "prepare",
+    "guard",
+    "slots",
+    "text",
+)  # in the order in which a page has them
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -42,6 +53,7 @@ def describe_texts(header: Header, tokenizer: Tokenizer) -> dict[str, Any]:
         "search": header.search.model_dump(),
         "languages": {code: _language(code) for code in codes},
         "known_words": header.known_words,
+        "slots": {"many": MANY, "few": FEW, "names": NAMES} if tokenizer.has_slots else None,
         "directions": [_direction(header, tokenizer, pair) for pair in pairs],
     }
 
@@ -64,11 +76,14 @@ def _vocabulary(vocabulary: Vocabulary, model: bytes) -> dict[str, Any]:
 
 
 def _language(code: str) -> dict[str, Any]:
+    point, group = decimal_and_group(code)
     return {
         "base": base_language(code),
         "has_spaces": is_written_with_spaces(code),
         "has_ordinals": has_full_stops_in_ordinals(code),
         "letters": letters_of(code),
+        "numbers": {"point": point, "group": group},
+        "has_spaced_groups": has_spaced_groups(code),
     }
 
 

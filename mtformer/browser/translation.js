@@ -35,8 +35,17 @@ class TextTranslator {
     return this.finished(plan, hypotheses, planner);
   }
 
+  /** Adds to `found` the hypotheses for a text, with slots for its numbers, or without if one gets lost. */
+  *translateLeaf(leaf, planner, beam, found) {
+    yield* this.searchStrictly(leaf, planner, beam, found);
+    if (!planner.losesSlots(leaf, found)) return;
+    planner.dropSlots(leaf);
+    found.length = 0;
+    yield* this.searchStrictly(leaf, planner, beam, found);
+  }
+
   /** Adds to `found` the hypotheses for a text; those of a second, stricter search if they have fewer problems. */
-  *translateLeaf(leaf, planner, beam = this.texts.search.beam_size, found) {
+  *searchStrictly(leaf, planner, beam = this.texts.search.beam_size, found) {
     for (const request of leaf.requests) yield* this.search(request, beam, found);
     const problems = leaf.requests.length ? planner.problems(leaf, found) : [];
     if (!problems.some((problem) => problem !== REPEATED_SOURCE)) return;
@@ -78,12 +87,14 @@ class TextTranslator {
     const plan = planner.plan(src);
     if (plan.requests.length !== 1) return [];
     const [request] = plan.requests;
+    const leaf = leafOf(plan);
     const start = strip(prefix);
-    const ids = yield* this.idsOf(start, request, planner);
+    const ids = yield* this.idsOf(start, request, leaf, planner);
     const alternatives = new Map(); // by word
     for (const { id, probability } of this.nextWords(request, ids, planner, 2 * count)) {
       const hypotheses = [];
       yield* this.search({ ...request, prefix: [...ids, id] }, 1, hypotheses);
+      if (planner.losesSlots(leaf, hypotheses)) continue;
       const { text, segments } = this.finished(plan, hypotheses, planner);
       const word = wordSpans(text).find((span) => span.start >= start.length);
       const shown = word ? text.slice(word.start, word.end) : "";
@@ -99,19 +110,26 @@ class TextTranslator {
     const planner = this.plannerOf({ from, to });
     const plan = planner.plan(src);
     if (plan.requests.length !== 1) return null;
-    const prefix = planner.tokenizer.tgt.encode(start).slice(0, -1);
+    const leaf = leafOf(plan);
     const found = [];
-    yield* this.search({ ...plan.requests[0], prefix }, undefined, found);
+    yield* this.search({ ...leaf.requests[0], prefix: startIds(start, leaf, planner) }, undefined, found);
+    if (planner.losesSlots(leaf, found)) {
+      planner.dropSlots(leaf);
+      if (leaf.requests.length !== 1) return null;
+      found.length = 0;
+      yield* this.search({ ...leaf.requests[0], prefix: startIds(start, leaf, planner) }, undefined, found);
+    }
     return this.finished(plan, found, planner).segments[0];
   }
 
   /** The ids of the start of a translation: those that the search has found, if it is the best's. */
-  *idsOf(start, request, { tokenizer: { tgt } }) {
+  *idsOf(start, request, leaf, planner) {
     const found = [];
     yield* this.search(request, undefined, found);
     const [{ ids }] = found;
-    const n = ids.findIndex((_, i) => tgt.decode(ids.slice(0, i)) === start);
-    return n < 0 ? tgt.encode(start).slice(0, -1) : ids.slice(0, n);
+    const shown = (text) => (leaf.slotted ? leaf.slotted.filled(text) : text);
+    const n = ids.findIndex((_, i) => shown(planner.tokenizer.tgt.decode(ids.slice(0, i))) === start);
+    return n < 0 ? startIds(start, leaf, planner) : ids.slice(0, n);
   }
 
   /** The likeliest tokens after some that begin a word, each { id, probability }. */
@@ -126,4 +144,14 @@ class TextTranslator {
     const total = logSumExp(logits);
     return best.map((id) => ({ id, probability: Math.exp(logits[id] - total) }));
   }
+}
+
+/** The one leaf of a plan with a request. */
+function leafOf(plan) {
+  return plan.leaves.find(({ requests }) => requests.length);
+}
+
+/** The ids that a translation of a leaf starts with, given the text. */
+function startIds(start, { slotted }, { tokenizer: { tgt } }) {
+  return tgt.encode(slotted ? slotted.emptied(start) : start).slice(0, -1);
 }

@@ -46,6 +46,11 @@ function lettersOf(tokens) {
   });
 }
 
+/** Tokens with what their slots stand for, without spaces in it. */
+function shownTokens(tokens, fillings) {
+  return fillings ? filledTokens(tokens, fillings).map((token) => token.replace(SPACES, "")) : tokens;
+}
+
 function hasLetters(text) {
   return Array.from(text).some(isAlphanumeric);
 }
@@ -59,8 +64,9 @@ function hasLetters(text) {
  */
 function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt: tgtVocabulary }, nPrefix) {
   const sources = wordSpans(src);
-  const srcTokens = parts.flatMap(({ request }) => srcVocabulary.tokens(request.ids.slice(nPrefix, -1)));
-  const tgtTokens = parts.flatMap(({ ids }) => tgtVocabulary.tokens(ids));
+  const read = ({ request, slotted }) => shownTokens(srcVocabulary.tokens(request.ids.slice(nPrefix, -1)), slotted?.originals);
+  const srcTokens = parts.flatMap(read);
+  const tgtTokens = parts.flatMap(({ ids, slotted }) => shownTokens(tgtVocabulary.tokens(ids), slotted?.fillings));
   const [srcSpans, tgtSpans] = [tokenSpans(src, srcTokens), tokenSpans(tgt, tgtTokens)];
   const [withMarks, withoutMarks] = [true, false].map((all) => sources.map((word) => members(word, srcSpans, all)));
   const weights = sourceAttention(parts, nPrefix, srcTokens.length); // (T, S)

@@ -25,27 +25,50 @@ SLOTS = (*MANY, *FEW, *NAMES)
 _SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
 _DOUBLED_SPACES = re.compile(r"\s+(\s|[.,;:!?]|$)")
 
+_ADDRESS = r"(?:https?://|www\.)[^\s<>\"']*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_PLACEHOLDER = r"\{\{\w+\}\}|\$?\{\w+\}|%\(\w+\)[sd]|%[sd](?!\w)"  # {{user}}, ${first}, {0}, %(n)s
 _CODE = (  # report_2.pdf, mp3, v2.0, COVID-19, 3D
     r"(?<![\w.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg"
     r"|mp[34]|wav|zip|gz|exe|py|js)(?!\w)|"
     r"(?<![\w.-])(?:[A-Za-z]+\d[A-Za-z0-9]*|[A-Z][A-Za-z]*[-_]\d+[A-Za-z0-9]*|\d+[A-Z][A-Za-z0-9]*)"
     r"(?:[-_.][A-Za-z0-9]+)*(?![\w-])"
 )
-_DATE = r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
-_TIME = r"\d{1,2}:\d{2}(?::\d{2})?"
-_GROUPS = r"\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?"  # of thousands, with spaces
-_NUMBER = r"\d+(?:[.,'’]\d+)*"
-_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
-_FOUND = re.compile(
-    rf"(?P<slot>{_SLOT.pattern})|(?P<code>{_CODE})|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
-    rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)|(?<![A-Za-z_])(?P<number>{_NUMBER}(?P<myriads>[万萬亿億])?)"
+_DATE = (  # also 3/14 and 24/7
+    r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
+    r"|\d{1,4}/\d{1,4}(?!/)"
 )
-_KINDS = ("slot", "code", "date", "time", "groups", "number")
+_PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
+_TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
+_GROUPS = r"\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?"  # of thousands, with spaces
+_WIDE = "０-９"
+_NUMBER = rf"[{_WIDE}]{{1,3}}(?:，[{_WIDE}]{{3}})+(?![{_WIDE}])|\d+(?:[.,'’．]\d+)*"
+_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}  # of Chinese and Japanese
+_MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000}  # of these: 千 alone is also a kilo, as in 千米
+_MYRIAD = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:[.．]\d+)?[十百千]?[万萬亿億]"
+_IN_MYRIADS = re.compile(r"(?P<whole>[\d,]+)(?:\.(?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[万萬亿億]?)")
+_WITH_MYRIADS = ("zh", "yue", "ja")
+_AS_ASCII = str.maketrans("０１２３４５６７８９，．：", "0123456789,.:")
+_MONTH = "月"
+_FOUND = re.compile(
+    rf"(?P<slot>{_SLOT.pattern})|(?P<code>{_ADDRESS}|{_PLACEHOLDER}|{_CODE})|(?P<phone>{_PHONE})"
+    rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
+    rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)"
+    rf"|(?<![A-Za-z_])(?P<number>(?:{_MYRIAD})+(?:\d{{4}})?(?![\d.,]?\d)|{_NUMBER})"
+)
+_KINDS = ("slot", "code", "phone", "date", "time", "groups", "number")
 _FEWEST_FEW, _MOST_FEW = 2, 4
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_LATIN_NAME}(?: {_LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
 _CAPITALIZED_NOUNS = ("de", "lb")
+_DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: der, ihren alten, Toms
+    r"(?<!\w)(?:(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
+    r"|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)"
+    r"(?: [a-zäöüß]+e[mnrs]?)?) [„»\"]?$"
+)
+_GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
+_FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
+_MOST_LETTERS_A_TOKEN = 1.8  # of a name where nouns have capitals: compounds consist of longer tokens
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
@@ -100,9 +123,14 @@ def find_slots(text: str) -> Iterator[tuple[int, str]]:
 
 
 def find_entities(text: str, language: str) -> Iterator[Entity]:
-    """Yield what a slot can stand for, in order. The number 1 is left out: it goes with a singular."""
+    """Yield what a slot can stand for, in order. The number 1 is left out: it goes with a singular.
+
+    So is that of a month in Chinese or Japanese, which has a name in other languages.
+    """
     for match in _FOUND.finditer(text):
         kind = next(name for name in _KINDS if match[name] is not None)
+        if kind == "number" and text[match.end() : match.end() + 1] == _MONTH:
+            continue
         if kind == "groups" and not has_spaced_groups(language):
             for number in re.finditer(_NUMBER, match[0]):
                 yield from _number(match.start() + number.start(), number[0])
@@ -122,23 +150,32 @@ def _number(start: int, text: str) -> Iterator[Entity]:
 
 def _value(text: str) -> str:
     """Return a number without separators of thousands, as far as it has any, and with a point before its decimals."""
-    factor = _MYRIADS.get(text[-1], 1)
+    text = text.translate(_AS_ASCII)
+    if not _MYRIADS.keys().isdisjoint(text):
+        return str(sum(map(_in_units, _IN_MYRIADS.finditer(text))))
     whole, *parts = re.findall(r"\d+", text)
-    if factor > 1:
-        decimals = "".join(parts)
-        return str(int(whole + decimals) * factor // 10 ** len(decimals))
     while parts and len(parts[0]) == 3:
         whole += parts.pop(0)
     return ".".join([whole, *parts])
 
 
+def _in_units(part: re.Match[str]) -> int:
+    """Return the value of a part of a number such as 3亿5000万."""
+    whole, decimals = part["whole"].replace(",", ""), part["decimals"] or ""
+    factor = _MULTIPLES[part["multiple"]] * _MYRIADS.get(part["myriad"], 1)
+    return int(whole + decimals) * factor // 10 ** len(decimals)
+
+
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """Write a number with the separators of another language; what may be something else stays as it is.
 
-    ``1,250.5`` in English is ``1.250,5`` in German; times, dates and versions such as ``1.2.3`` are kept.
+    ``1,250.5`` in English is ``1.250,5`` in German; times, dates and versions such as ``1.2.3`` are kept. Chinese and
+    Japanese keep full-width digits, and numbers in 万 and 亿.
     """
-    if text[-1] in _MYRIADS:
-        return text if base_language(tgt_lang) in ("zh", "yue", "ja") else _grouped(_value(text), tgt_lang)
+    if base_language(tgt_lang) not in _WITH_MYRIADS:
+        if not _MYRIADS.keys().isdisjoint(text):
+            return _grouped(_value(text), tgt_lang)
+        text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     if (src_point, src_group) == (tgt_point, tgt_group):
         return text
@@ -177,6 +214,16 @@ class Slotted:
         """Tell whether a translation has each slot once, and no others."""
         return Counter(_SLOT.findall(translation)) == Counter(self.fillings.keys())
 
+    def emptied(self, translation: str) -> str:
+        """Put slots in place of what they stand for in a translation, or in the start of one."""
+        for slot, filling in sorted(self.fillings.items(), key=lambda item: -len(item[1])):
+            translation = translation.replace(filling, slot, 1)
+        return translation
+
+    def lost_names(self, translation: str) -> list[str]:
+        """Return the codes and names that a translation without slots lacks."""
+        return [name for slot, name in self.fillings.items() if slot in NAMES and name not in translation]
+
     def filled(self, text: str) -> str:
         """Put back what the slots in a text stand for: each once, where it comes first."""
         remaining = dict(self.fillings)
@@ -189,7 +236,7 @@ def with_slots(
     src_lang: str,
     tgt_lang: str,
     *,
-    is_rare: Callable[[str], bool] = lambda _word: False,
+    n_tokens: Callable[[str], int] = lambda _word: 1,
     kept: Sequence[Span] = (),
 ) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
@@ -198,12 +245,12 @@ def with_slots(
         text: the text. If it has more numbers than there are slots, the last ones stay.
         src_lang: its language.
         tgt_lang: that of the translation, which decides how numbers are written there.
-        is_rare: tells whether the model does not know a word; if that looks like a name, it is kept.
+        n_tokens: tells how many tokens a word has for the model: a name that it has to spell is kept.
         kept: spans that stay as they are.
     """
     free = {slots: list(slots) for slots in (MANY, FEW, NAMES)}
     parts, fillings, place = [], {}, 0
-    for entity in sorted([*find_entities(text, src_lang), *_rare_names(text, src_lang, is_rare)]):
+    for entity in sorted([*find_entities(text, src_lang), *_rare_names(text, src_lang, n_tokens)]):
         slots = free[tuple(entity.slots)]
         if not slots or entity.start < place or not _is_free(entity, kept):
             continue
@@ -244,16 +291,28 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
     return SentencePair(*map(_replaced, pair, changes))
 
 
-def _rare_names(text: str, language: str, is_rare: Callable[[str], bool]) -> Iterator[Entity]:
-    """Yield words that the model does not know and that begin with a capital letter, not at the start of the text.
+def _rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iterator[Entity]:
+    """Yield words that the model has to spell and that begin with a capital letter, not at the start of the text.
 
-    In German, every noun does, so that none is taken.
+    In German, every noun does: there a name consists of shorter tokens than a compound, and has no article.
     """
-    if base_language(language) in _CAPITALIZED_NOUNS:
-        return
-    for words in _CAPITALIZED.finditer(text):
-        if words.start() and any(map(is_rare, words[0].split())):
-            yield Entity(words.start(), words[0], words[0], NAMES)
+    has_nouns = base_language(language) in _CAPITALIZED_NOUNS
+
+    def is_name(word: re.Match[str]) -> bool:
+        fewest = max(_FEWEST_TOKENS_OF_RARE, len(word[0]) / _MOST_LETTERS_A_TOKEN if has_nouns else 0)
+        return n_tokens(word[0]) >= fewest and not (has_nouns and _is_noun_after(text[: word.start()]))
+
+    for group in _CAPITALIZED.finditer(text):
+        words = [word for word in _WORD.finditer(text, *group.span()) if word.start()]
+        names = list(filter(is_name, words))
+        if names:
+            start = names[0].start() if has_nouns else words[0].start()
+            yield Entity(start, text[start : group.end()], text[start : group.end()], NAMES)
+
+
+def _is_noun_after(before: str) -> bool:
+    """Tell whether a German word with a capital is a noun, by what stands before it."""
+    return _DETERMINED.search(before.lower()) is not None or _GENITIVE.search(before) is not None
 
 
 def _matched(src: Sequence[Entity], tgt: Sequence[Entity]) -> Iterator[tuple[Entity, Entity]]:

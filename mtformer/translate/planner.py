@@ -17,7 +17,15 @@ from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
-from mtformer.translate.guard import ADDED, REPEATED_NUMBERS, REPEATED_SOURCE, Guard, may_keep_numbers, stricter
+from mtformer.translate.guard import (
+    ADDED,
+    LOST_NAMES,
+    REPEATED_NUMBERS,
+    REPEATED_SOURCE,
+    Guard,
+    may_keep_numbers,
+    stricter,
+)
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     from mtformer.translate.fuzzy import FuzzyMatches
     from mtformer.translate.translation_memory import TranslationMemory
 
-_FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -123,7 +130,20 @@ class Planner:
         """
         tree = prepared(text, self.preparations)
         leaves = list(tree.leaves())
-        parts = self._parts(leaves[0], None) if len(leaves) == 1 else []
+        if len(leaves) != 1:
+            return []
+        slotted = self._with_slots(leaves[0]) if self.slots else None
+        translations = list[Translation]()
+        if slotted is not None:
+            begun = yield from self._plan_begun(slotted.text, slotted.emptied(start), n_next)
+            translations = [_filled(slotted, each) for each in begun if slotted.fits(each.text)]
+        if not translations:
+            translations = yield from self._plan_begun(leaves[0], start, n_next)
+        return [each for translation in translations for each in tree.restored(iter([[translation]]))]
+
+    def _plan_begun(self, text: str, start: str, n_next: int) -> Plan[list[Translation]]:
+        """Translate a text that needs no more preparation as :meth:`plan_continued` does."""
+        parts = self._parts(text, None)
         if len(parts) != 1:
             return []
         ids = parts[0].ids
@@ -138,7 +158,7 @@ class Planner:
             requests = [replace(request, options=greedy, prefix=(*begun, id)) for id in next_ids]
         found = yield from ask(requests)
         best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in found]
-        return [each for hypothesis in best for each in tree.restored(iter([[self._translation(hypothesis)]]))]
+        return list(map(self._translation, best))
 
     def _plan_next_words(self, request: SearchRequest, n: int) -> Plan[list[int]]:
         """Return the likeliest tokens after a prefix that begin a word: those of the translations that end there."""
@@ -222,16 +242,13 @@ class Planner:
                 translations = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in forced]
             if slotted.fits(translations[0].text):
                 return [_filled(slotted, each) for each in translations if slotted.fits(each.text)]
-        return (yield from self._plan_checked(text))
+        plain = yield from self._plan_checked(text)
+        return plain if slotted is None else [_with_lost_names(slotted, each) for each in plain]
 
     def _with_slots(self, text: str) -> Slotted | None:
         terms = [] if self.terms is None else self.terms.find(text)
         kept = [(match.start, match.end) for match in terms]
-        return with_slots(text, self.src_lang, self.tgt_lang, is_rare=self._is_rare, kept=kept)
-
-    def _is_rare(self, word: str) -> bool:
-        """Tell whether the tokenizer has to spell a word."""
-        return self.tokenizer.n_src_tokens(word) >= _FEWEST_TOKENS_OF_RARE
+        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=self.tokenizer.n_src_tokens, kept=kept)
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options, self.terms)
@@ -390,6 +407,14 @@ def _filled(slotted: Slotted, translation: Translation) -> Translation:
     notes = () if slotted.is_exact(translation.text) else (FLAG + REPEATED_NUMBERS,)
     notes = (*map(slotted.filled, translation.notes), *notes)
     return replace(translation, text=slotted.filled(translation.text), tokens=tokens, notes=notes)
+
+
+def _with_lost_names(slotted: Slotted, translation: Translation) -> Translation:
+    """Return a translation that was made without slots, with a note on the names that it lacks."""
+    lost = slotted.lost_names(translation.text)
+    return (
+        replace(translation, notes=(*translation.notes, f"{FLAG}{LOST_NAMES}{' '.join(lost)}")) if lost else translation
+    )
 
 
 def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:

@@ -1,0 +1,215 @@
+"use strict";
+// Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/slots.py.
+
+const ADDRESS = `(?:https?://|www\\.)[^${SPACE}<>"']*[${WORD}/]|[${WORD}.+\\-]+@[${WORD}\\-]+(?:\\.[${WORD}\\-]+)+`;
+const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${WORD}])`;
+const CODE =
+  `(?<![${WORD}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png` +
+  `|gif|svg|mp[34]|wav|zip|gz|exe|py|js)(?![${WORD}])|` +
+  `(?<![${WORD}.\\-])(?:[A-Za-z]+\\p{Nd}[A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_]\\p{Nd}+[A-Za-z0-9]*|\\p{Nd}+[A-Z][A-Za-z0-9]*)` +
+  `(?:[\\-_.][A-Za-z0-9]+)*(?![${WORD}\\-])`;
+const DATE =
+  "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
+  "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
+const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
+const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
+const GROUPS = "\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:,\\p{Nd}+)?";
+const PLAIN_NUMBER = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,'’．]\\p{Nd}+)*";
+const MYRIADS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
+const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
+const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3})+|\\p{Nd}+)(?:[.．]\\p{Nd}+)?[十百千]?[万萬亿億]";
+const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:\.(?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
+const WITH_MYRIADS = ["zh", "yue", "ja"];
+const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
+const MONTH = "月";
+const FOUND = new RegExp(
+  `(?<slot>[\\ue000-\\ue00f])|(?<code>${ADDRESS}|${PLACEHOLDER}|${CODE})|(?<phone>${PHONE})` +
+    `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
+    `|(?<![\\p{Nd}.,])(?<groups>${GROUPS})(?![\\p{Nd}.,]?\\p{Nd})` +
+    `|(?<![A-Za-z_])(?<number>(?:${MYRIAD})+(?:\\p{Nd}{4})?(?![\\p{Nd}.,]?\\p{Nd})|${PLAIN_NUMBER})`,
+  "gu",
+);
+const SLOT = /[\ue000-\ue00f]/g;
+const NEEDLESS_SPACES = new RegExp(`[${SPACE}]+([${SPACE}]|[.,;:!?]|$)`, "gu");
+const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
+const CAPITALIZED = new RegExp(
+  `(?<![A-Za-z\\u00c0-\\u017f'’\\-])${LATIN_NAME}(?: ${LATIN_NAME})*(?![A-Za-z\\u00c0-\\u017f])`,
+  "gu",
+);
+const NAME_WORD = new RegExp(`[${LETTER}]+`, "gu");
+const CAPITALIZED_NOUNS = ["de", "lb"];
+const DETERMINED = new RegExp(
+  `(?<![${WORD}])(?:(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?` +
+    "|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)" +
+    '(?: [a-zäöüß]+e[mnrs]?)?) [„»"]?$',
+  "u",
+);
+const GENITIVE = new RegExp(`(?<![${WORD}])[A-ZÄÖÜ][${WORD}]*s [„»"]?$`, "u");
+const FEWEST_TOKENS_OF_RARE = 4; // of a word that training has hardly seen
+const MOST_LETTERS_A_TOKEN = 1.8; // of a name where nouns have capitals
+
+/** Puts slots into texts of one language that are translated into another; languages are as describe_texts has them. */
+class SlotMaker {
+  constructor(tokenizer, slots, src, tgt) {
+    Object.assign(this, { tokenizer, slots, src, tgt });
+  }
+
+  /** A text with slots; null if it has nothing that needs any. */
+  make(text) {
+    const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
+    const entities = [...this.entities(text), ...this.rareNames(text)];
+    entities.sort((a, b) => a.start - b.start || (a.text < b.text ? -1 : Number(a.text > b.text)));
+    const [originals, fillings] = [new Map(), new Map()];
+    let [slotted, place] = ["", 0];
+    for (const { start, text: written, kind } of entities) {
+      if (!free[kind].length || start < place) continue;
+      const slot = free[kind].shift();
+      originals.set(slot, written);
+      fillings.set(slot, kind === "names" ? written : writtenFor(written, this.src, this.tgt));
+      slotted += text.slice(place, start) + slot;
+      place = start + written.length;
+    }
+    return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, this.slots.names) : null;
+  }
+
+  /** What a slot can stand for, in order, each { start, text, kind }. */
+  entities(text) {
+    return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
+      if (groups.number !== undefined && text[index + written.length] === MONTH) return [];
+      if (groups.groups !== undefined && !this.src.has_spaced_groups) {
+        const numbers = Array.from(written.matchAll(new RegExp(PLAIN_NUMBER, "gu")));
+        return numbers.flatMap((number) => numberEntity(index + number.index, number[0]));
+      }
+      if (groups.number !== undefined || groups.groups !== undefined) return numberEntity(index, written);
+      const isName = groups.code !== undefined || groups.slot !== undefined;
+      return [{ start: index, text: written, kind: isName ? "names" : "many" }];
+    });
+  }
+
+  /** Names that the model has to spell, not at the start of the text. */
+  rareNames(text) {
+    const hasNouns = CAPITALIZED_NOUNS.includes(this.src.base);
+    const isName = ({ 0: word, index }) => {
+      const fewest = Math.max(FEWEST_TOKENS_OF_RARE, hasNouns ? word.length / MOST_LETTERS_A_TOKEN : 0);
+      return this.tokenizer.countSrcTokens(word) >= fewest && !(hasNouns && isNounAfter(text.slice(0, index)));
+    };
+    return Array.from(text.matchAll(CAPITALIZED)).flatMap(({ 0: group, index }) => {
+      const words = Array.from(group.matchAll(NAME_WORD));
+      for (const word of words) word.index += index;
+      const later = words.filter((word) => word.index);
+      const names = later.filter(isName);
+      if (!names.length) return [];
+      const start = hasNouns ? names[0].index : later[0].index;
+      return [{ start, text: text.slice(start, index + group.length), kind: "names" }];
+    });
+  }
+}
+
+function isNounAfter(before) {
+  return DETERMINED.test(before.toLowerCase()) || GENITIVE.test(before);
+}
+
+function numberEntity(start, text) {
+  const value = plainValue(text);
+  if (value === "1") return [];
+  const isFew = countCharacters(value) === 1 && [2, 3, 4].includes(Number(asciiDigits(value)));
+  return [{ start, text, kind: isFew ? "few" : "many" }];
+}
+
+/** A number without separators of thousands, as far as it has any, and with a point before its decimals. */
+function plainValue(text) {
+  const narrow = inAscii(text);
+  if (hasMyriads(narrow)) return Array.from(narrow.matchAll(IN_MYRIADS)).reduce((sum, part) => sum + inUnits(part), 0n).toString();
+  let [whole, ...parts] = narrow.match(DECIMAL_DIGITS);
+  while (parts.length && countCharacters(parts[0]) === 3) whole += parts.shift();
+  return [whole, ...parts].join(".");
+}
+
+function inUnits({ groups: { whole, decimals = "", multiple, myriad } }) {
+  const factor = MULTIPLES.get(multiple) * (MYRIADS.get(myriad) ?? 1n);
+  return (BigInt(asciiDigits(whole.replaceAll(",", "") + decimals)) * factor) / 10n ** BigInt(countCharacters(decimals));
+}
+
+function inAscii(text) {
+  return text.replace(/[０-９，．：]/g, (sign) => WIDE_SIGNS.get(sign));
+}
+
+function hasMyriads(text) {
+  return Array.from(MYRIADS.keys()).some((myriad) => text.includes(myriad));
+}
+
+/** Writes a number with the separators of another language; what may be something else stays as it is. */
+function writtenFor(given, { numbers: src, has_spaced_groups: hasSpacedGroups }, { base, numbers: tgt }) {
+  let text = given;
+  if (!WITH_MYRIADS.includes(base)) {
+    if (hasMyriads(text)) return grouped(plainValue(text), tgt.group);
+    text = inAscii(text);
+  }
+  if (src.point === tgt.point && src.group === tgt.group) return text;
+  const groups = hasSpacedGroups ? " \\u00a0\\u202f" : src.group;
+  const thousands = `\\p{Nd}{1,3}(?:[${groups}]\\p{Nd}{3})+`;
+  const match = new RegExp(`^(?<whole>${thousands}|\\p{Nd}+)(?:[${src.point}](?<decimals>\\p{Nd}+))?$`, "u").exec(text);
+  if (!match || isInDigits(text)) return text;
+  const { whole, decimals } = match.groups;
+  const written = isInDigits(whole) ? whole : grouped(whole.replace(/[^\p{Nd}]/gu, ""), tgt.group);
+  return decimals === undefined ? written : `${written}${tgt.point}${decimals}`;
+}
+
+/** Writes thousands with a separator. */
+function grouped(digits, separator) {
+  return BigInt(asciiDigits(digits)).toString().replace(/\B(?=(?:\d{3})+$)/g, separator);
+}
+
+/** A text with slots: what each stands for in it, and in a translation. */
+class Slotted {
+  constructor(text, originals, fillings, names) {
+    Object.assign(this, { text, originals, fillings, names });
+  }
+
+  /** Whether a translation has each slot. */
+  fits(translation) {
+    return Array.from(this.fillings.keys()).every((slot) => translation.includes(slot));
+  }
+
+  /** Whether a translation has each slot once, and no others. */
+  isExact(translation) {
+    const slots = translation.match(SLOT) ?? [];
+    return slots.length === this.fillings.size && this.fits(translation);
+  }
+
+  /** Puts back what the slots in a text stand for: each once, where it comes first. */
+  filled(text) {
+    const filled = filledTokens([text], this.fillings)[0];
+    return this.isExact(text) ? filled : filled.replace(NEEDLESS_SPACES, "$1");
+  }
+
+  /** Puts slots in place of what they stand for in a translation, or in the start of one. */
+  emptied(translation) {
+    const byLength = Array.from(this.fillings).sort(([, a], [, b]) => b.length - a.length);
+    return byLength.reduce((text, [slot, filling]) => text.replace(filling, slot), translation);
+  }
+
+  /** A translation that was made without slots, with a note on the names that it lacks. */
+  withLostNames({ text, notes }) {
+    const isLost = ([slot, name]) => this.names.includes(slot) && !text.includes(name);
+    const lost = Array.from(this.fillings).filter(isLost).map(([, name]) => name);
+    return { text, notes: lost.length ? [...notes, `${FLAG}${LOST_NAMES}${lost.join(" ")}`] : notes };
+  }
+
+  /** A translation with what its slots stand for, in its notes, too. */
+  restored({ text, notes }) {
+    const repeated = this.isExact(text) ? [] : [FLAG + REPEATED_NUMBERS];
+    return { text: this.filled(text), notes: [...notes.map((note) => this.filled(note)), ...repeated] };
+  }
+}
+
+/** Texts of tokens with what their slots stand for, each once. */
+function filledTokens(tokens, fillings) {
+  const left = new Map(fillings);
+  const take = (slot) => {
+    const filling = left.get(slot) ?? "";
+    left.delete(slot);
+    return filling;
+  };
+  return tokens.map((token) => token.replace(SLOT, take));
+}
