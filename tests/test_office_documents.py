@@ -3,7 +3,7 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import docx
@@ -273,3 +273,56 @@ def test_a_part_that_is_damaged_is_named() -> None:
     content[start : start + 50] = bytes(50)
     with pytest.raises(UserError, match=r"word/styles\.xml cannot be unpacked"):
         translated(bytes(content), "a.docx")
+
+
+def with_strings(*items: str, headings: Sequence[str] = ()) -> bytes:
+    """Return a workbook with shared strings and the headings of a table, as Excel writes them."""
+    file = io.BytesIO()
+    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    with zipfile.ZipFile(file, "w") as written:
+        for name in ("[Content_Types].xml", "xl/workbook.xml"):
+            written.writestr(name, "<x/>")
+        shared = "".join(f"<si>{item}</si>" for item in items)
+        written.writestr("xl/sharedStrings.xml", f'<sst xmlns="{namespace}">{shared}</sst>')
+        columns = "".join(f'<tableColumn name="{name}"/>' for name in headings)
+        written.writestr("xl/tables/table1.xml", f'<table xmlns="{namespace}">{columns}</table>')
+    return file.getvalue()
+
+
+def strings(content: bytes) -> list[str]:
+    return re.findall("<si>(.*?)</si>", parts(content)["xl/sharedStrings.xml"].decode(), re.DOTALL)
+
+
+SPACED = '<t xml:space="preserve">'
+READING = '<rPh sb="0" eb="2"><t>reading</t></rPh><phoneticPr fontId="1"/>'
+
+
+def test_readings_in_cells_are_left_out_where_the_text_that_they_belong_to_is_translated() -> None:
+    content = with_strings(
+        f"<t>two dogs</t>{READING}", f"<r><t>A big</t></r><r>{SPACED} dog</t></r>{READING}", "<t>7</t>"
+    )
+    assert units(content, "a.xlsx") == ["two dogs", "A big dog"]
+    assert parts(translated(content, "a.xlsx", identity)) == parts(content)
+    plain, rich, number = strings(translated(content, "a.xlsx"))
+    assert plain == '<t xml:space="preserve">TWO DOGS</t>'
+    assert (rich, number) == ("<r><t>A BIG DOG</t></r>", "<t>7</t>")
+
+
+def test_a_cell_with_text_beside_runs_stays() -> None:
+    content = with_strings("<t>One </t><r><rPr><b/></rPr><t>big</t></r><r><t> dog</t></r>")
+    assert strings(translated(content, "a.xlsx")) == strings(content)  # schema-valid, but nothing writes it
+
+
+def test_headings_of_tables_stay_however_they_are_written_in_the_table() -> None:
+    cells = ["<t>R&amp;D cost</t>", "<t>Unit\nprice</t>", "<t>Name </t>", "<t>Unit price each</t>"]
+    rich = f"<r><t>Unit</t></r><r><rPr><b/></rPr>{SPACED}\nprice</t></r>"
+    content = with_strings(*cells, rich, headings=["R&amp;D cost", "Unit_x000a_price", "Name "])
+    assert units(content, "a.xlsx") == ["Unit price each"]
+
+
+def test_characters_that_sheets_write_as_codes_stay() -> None:
+    content = with_strings("<t>Two dogs_x000D_\nrun.</t>", "<t>A _x005F_x000D_ dog</t>")
+    assert units(content, "a.xlsx") == ["Two dogs<1/>run.", "A <1/>x000D_ dog"]
+    first, second = strings(translated(content, "a.xlsx"))
+    assert "TWO DOGS_x000D_\nRUN." in first
+    assert "_x005F_" in second

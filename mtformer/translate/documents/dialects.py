@@ -15,6 +15,8 @@ class Dialect:
         marks_spaces: whether spaces at the ends of a text count only if its element says so.
         containers: what stands around runs, such as a link.
         dropped: what a translation does not need, such as marks of misspelled words, without the prefix.
+        line_end: a pattern of what breaks a line in a text.
+        code: a pattern of characters that stand for one that XML cannot have; none if it is empty.
     """
 
     paragraphs: frozenset[str]
@@ -24,6 +26,8 @@ class Dialect:
     marks_spaces: bool = True
     containers: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
+    line_end: str = r"\r?\n"
+    code: str = ""
 
 
 WORD = Dialect(
@@ -36,5 +40,10 @@ WORD = Dialect(
 )
 DRAWING = Dialect(frozenset(["a:p"]), "a:", "<{0}br/>", marks_spaces=False)
 SHEET = Dialect(
-    frozenset(["si", "is"]), "", '<{0}r><{0}t xml:space="preserve">\n</{0}t></{0}r>', dropped=frozenset(["phoneticPr"])
+    frozenset(["si", "is"]),
+    "",
+    '<{0}r><{0}t xml:space="preserve">\n</{0}t></{0}r>',
+    dropped=frozenset(["rPh", "phoneticPr"]),  # readings count the characters of the source
+    line_end=r"(?:_x000[dD]_)?\r?\n",
+    code=r"_x[0-9A-Fa-f]{4}_",
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
+from mtformer.translate.documents.inline import Text
 from mtformer.translate.documents.markup_tokens import TokenKind, decoded, read_xml
 from mtformer.translate.documents.runs import Runs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
-from mtformer.translate.documents.source import Source
+from mtformer.translate.documents.source import Block, Source
 
 # The parts with text, and how it is written there; those of one pattern in the order of their numbers.
 _WORD = (
@@ -76,7 +77,7 @@ def _part(content: bytes, settings: Settings, name: str, dialect: Dialect, headi
     text, encoding = decoded(content, f"{settings.name}: {name}")
     blocks = list(Runs(read_xml(text, f"{settings.name}: {name}"), dialect).blocks())
     if headings:
-        blocks = [block for block in blocks if not headings.issuperset(segment.text for segment in block.segments)]
+        blocks = [block for block in blocks if _plain(block) not in headings]
     return TextDocument(Source(text, blocks), encoding, settings)
 
 
@@ -89,5 +90,19 @@ def _headings(archive: Archive, settings: Settings) -> frozenset[str]:
             source = read_xml(text, f"{settings.name}: {name}")
             for number, (kind, tag, _, _) in enumerate(source.tokens):
                 if tag in ("tableColumn", "cacheField") and kind is not TokenKind.END:
-                    found.add(source.attributes(number).get("name", ""))
+                    found.add(_decoded(source.attributes(number).get("name", "")))
     return frozenset(found)
+
+
+def _plain(block: Block) -> str:
+    """Return the text of a cell, with those of its marks that stand for characters."""
+    parts = (
+        token.text if isinstance(token, Text) else "".join(p for p in token.raw if isinstance(p, str))
+        for token in block.tokens
+    )
+    return _decoded(re.sub("<[^<>]*>", "", "".join(parts)))
+
+
+def _decoded(text: str) -> str:
+    """Return a text of a workbook with its codes decoded and its spaces simplified, by which headings are compared."""
+    return " ".join(re.sub("_x([0-9A-Fa-f]{4})_", lambda code: chr(int(code[1], 16)), text).split())

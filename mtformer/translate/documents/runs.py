@@ -136,7 +136,11 @@ class _Paragraph:
             yield block
 
     def _bare_block(self, number: int) -> Iterator[Block]:
-        span = (self._tokens[number].start, self._tokens[self._source.end(number)].end)
+        """Yield a paragraph that is a text element, and drop what follows and belongs to the source's characters."""
+        following = self._inside(self._source.end(number) + 1, self._stop)
+        if not all(self._tokens[each].name in self._dialect.dropped for each in following):
+            return
+        span = (self._tokens[number].start, self._tokens[self._stop].start)
         block = Block.of(span, [item for item, _ in self._items], FlowWriter("\n"))
         if block:
             start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
@@ -230,12 +234,14 @@ class _Paragraph:
         characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
         if self._dialect.marks_spaces and "preserve" not in self._written(number):
             characters = characters.strip()
-        lines = re.split(r"\r?\n", characters)
-        for place, line in enumerate(lines):
-            if place:
-                writer = RunWriter(self._dialect, self._prefix, format)
-                self._add(Mark(Kind.LINE, ("\n" if raw is None else writer.text("\n", None),)))
-            self._items += [(text, format) for text in texts(line)]
+        line_end, code = self._dialect.line_end, self._dialect.code
+        writer = RunWriter(self._dialect, self._prefix, format)
+        for place, part in enumerate(re.split(f"({line_end}|{code})" if code else f"({line_end})", characters)):
+            if place % 2:
+                kind = Kind.LINE if part.endswith("\n") else Kind.POINT
+                self._add(Mark(kind, (part if raw is None else writer.text(part, None),)))
+            else:
+                self._items += [(text, format) for text in texts(part)]
 
     def _field(self, number: int, name: str, raw: Raw) -> None:
         """Follow a field of Word: begin, code, separate, text, end; others may be inside of it."""
