@@ -115,6 +115,19 @@ def test_json_keeps_its_keys_and_layout_and_messages_of_icu_are_translated_one_b
     )
 
 
+def test_json_is_a_file_of_descriptions_only_where_all_keys_are_known_ones() -> None:
+    dialog = '{"dialog": {"title": "Delete file", "message": "Are you sure?", "ok": "Yes, delete"}}'
+    assert units(dialog, "a.json") == ["Delete file", "Are you sure?", "Yes, delete"]
+    extension = '{"hi": {"message": "Hello $USER$", "placeholders": {"user": {"content": "$1", "example": "Cindy"}}}}'
+    assert units(extension, "a.json") == ["Hello $USER$"]
+    formatjs = '[{"id": "a.b", "defaultMessage": "A dog", "description": "a pet"}, "a \\" b", ["c"]]'
+    assert units(formatjs, "a.json") == ["A dog", 'a " b', "c"]
+    arb = '{"@@locale": "en", "hi": "Hello", "@hi": {"placeholders": {"n": {"type": "int"}}}}'
+    assert translated(arb, "a.arb").decode() == arb.replace('"en"', '"de"').replace("Hello", "HELLO")
+    twice = '{"a": {"b": "one"}, "a": "two"}'
+    assert translated(twice, "a.json").decode() == '{"a": {"b": "ONE"}, "a": "TWO"}'
+
+
 YAML = """\
 en:
   a: Hello %{you}   # a comment
@@ -197,6 +210,15 @@ def test_xliff_keeps_its_translations_and_marks_ours_for_review() -> None:
     assert lines[4] == f'    <target {REVIEW}>HELLO <g id="1">BIG</g> WORLD <x id="2"/></target>'
     assert lines[6].endswith(f"<target {REVIEW}>TWO DOGS</target></trans-unit>")
     assert [line for line in lines if line not in XLIFF.split("\n")] == [lines[1], lines[4], lines[6]]
+
+
+def test_xliff_is_translated_beside_suggestions_of_others() -> None:
+    suggestion = "<alt-trans><source>Two cats</source><target>Zwei Katzen</target></alt-trans>"
+    unit = f"<trans-unit id='1'><source>Two dogs</source>{suggestion}</trans-unit>"
+    xliff = f"<xliff version='1.2'><file target-language='de'><body>{unit}</body></file></xliff>"
+    assert translated(xliff, "a.xlf").decode() == xliff.replace(
+        "dogs</source>", f"dogs</source><target {REVIEW}>TWO DOGS</target>"
+    )
 
 
 def test_the_second_xliff_and_translation_memories_get_the_target_language() -> None:

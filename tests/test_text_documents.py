@@ -65,6 +65,30 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
     assert translated("Number\n", "a.md", lambda texts: ["1. x"]).decode() == "1\\. x\n"
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (  # a cell that stands in code below as well
+            "| a | b |\n|---|---|\n| a dog \\| or two | one |\n| two | three |\n\n    a dog | or two\n\nLast one.\n",
+            "| A | B |\n|---|---|\n| A DOG \\| OR TWO | ONE |\n| TWO | THREE |\n\n    a dog | or two\n\nLAST ONE.\n",
+        ),
+        ("+++\ntitle = 'a dog'\n+++\nA dog.\n", "+++\ntitle = 'a dog'\n+++\nA DOG.\n"),
+        ("---\nA dog.\n\n---\ntwo dogs\n", "---\nA DOG.\n\n---\nTWO DOGS\n"),
+        ("---\ntitle: a dog\n---\ntwo dogs\n", "---\ntitle: a dog\n---\nTWO DOGS\n"),
+        ("> [!NOTE]\n> A dog\n> runs.\n", "> [!NOTE]\n> A DOG RUNS.\n"),
+        (":::tip\nA dog.\n:::\nTwo.\n", ":::tip\nA DOG.\n:::\nTWO.\n"),
+        ('!!! note "Be quick"\n    A dog.\n', '!!! note "Be quick"\n    A DOG.\n'),
+        ("So:\n$$\nx = y\n- z\n$$\nand $$ab$$ it.\n", "SO:\n$$\nx = y\n- z\n$$\nAND $$ab$$ IT.\n"),
+        ("A word\n: what it means\n:   or not\n", "A WORD\n: WHAT IT MEANS\n:   OR NOT\n"),
+        ("{% note %}\nA dog.\n{% endnote %}\n", "{% note %}\nA DOG.\n{% endnote %}\n"),
+        ("One\rtwo.\r\rThree\n", "ONE TWO.\r\rTHREE\n"),
+    ],
+)
+def test_markdown_keeps_lines_that_mean_something(source: str, expected: str) -> None:
+    assert translated(source, "a.md", identity).decode() == source
+    assert translated(source, "a.md").decode() == expected
+
+
 SUBTITLES = """1
 00:00:01,000 --> 00:00:03,000
 <i>When we went to
@@ -93,6 +117,13 @@ def test_sentences_of_subtitles_run_over_cues_and_their_times_stay() -> None:
         .replace("we saw two dogs.", "to went we When")
         .replace("- Who are you?", "- you? are Who")
     )
+
+
+def test_cues_need_no_blank_line_between_them() -> None:
+    first = "1\n00:01,000 --> 00:03,000\nOne dog.\n2\n00:03,500 --> 00:05,000\n7\nTwo dogs.\n"
+    cues = f"{first}00:06,000 --> 00:07,000\nEnd.\n"
+    assert units(cues, "a.srt") == ["One dog.", "7 Two dogs.", "End."]
+    assert "\n2\n00:03,500 --> 00:05,000\n" in translated(cues, "a.srt").decode()
 
 
 def test_subtitles_are_wrapped_and_may_be_bilingual() -> None:

@@ -53,8 +53,13 @@ class _Exchange:
             number += 1
 
     def first(self, unit: int, name: str) -> int | None:
-        """Return the first element of a name in another."""
-        return next(self.elements(unit + 1, self.source.end(unit), name), None)
+        """Return the first element of a name directly inside of another."""
+        number = unit + 1
+        while number < self.source.end(unit):
+            if self.source.tokens[number].name == name:
+                return number
+            number = self.source.end(number) + 1
+        return None
 
     def text(self, element: int) -> str:
         """Return all text in an element."""

@@ -4,8 +4,12 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
+from itertools import islice
+
+import yaml
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.flow import Flow, FlowWriter
@@ -16,11 +20,23 @@ from mtformer.translate.documents.plain import PlainWriter
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT_MATTER = re.compile(
+    r"\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<inside>.*?)^(?:(?P=fence)|\.\.\.)[ \t]*(?:\r?\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+# Lines that extensions of Markdown read: alerts, containers, admonitions, tags of templates, formulas.
+_OPAQUE = re.compile(
+    r"^[ \t>]*(?:(?:\[![A-Za-z][\w-]*\]|:{3,}|(?:!!!|\?\?\?\+?|===)[ \t])[^\r\n]*|\{[%{][^\r\n]*[%}]\}[ \t]*$"
+    r"|\$\$(?:[^$\n]|\n(?![ \t>]*\r?\n))*+\$\$[ \t]*$)",
+    re.MULTILINE,
+)
+_CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash before it
+_DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
 _HARD_BREAK = re.compile(r"(?: {2,}|\\)\n[ \t]*")
 _NOTE = re.compile(r"\[\^[^\]]+\]:\s+|\[[^\]]+\]:\s*\S+\s*\Z")  # a footnote, or a definition that is none
 _REFERENCE = re.compile(
-    r"(?P<note>\[\^[^\[\]]+\])|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
+    r"(?P<note>\[\^[^\[\]]+\]|\$\$[^$]+\$\$|\$(?=[^\s$])[^$]*(?<=[^\s$])\$(?!\d))|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 
@@ -36,36 +52,85 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     except ImportError:
         raise UserError("Markdown needs another package: pip install 'mtformer[documents]'") from None
     text, encoding = decoded(content, settings.name)
-    front = _FRONT_MATTER.match(text)
-    start = front.end() if front else 0
-    starts = [start, *(start + match.end() for match in re.finditer("\n", text[start:])), len(text)]
+    start = _end_of_front_matter(text)
+    starts = [start, *(match.end() for match in _LINE_END.finditer(text, start)), len(text)]
+    opaque = _opaque_lines(text, starts)
     blocks: list[Block] = []
     position, level, environment = start, "", dict[str, dict[str, object]]()
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[start:], environment):
         if token.map is None:
             continue
-        begin = starts[token.map[0]]
+        first, last = token.map
         if token.type == "html_block":
-            blocks += _html(text, begin, starts[min(token.map[1], len(starts) - 1)], settings)
+            blocks += _html(text, starts[first], starts[min(last, len(starts) - 1)], settings)
         elif token.type == "inline":
-            spans = _spans(text, token.content, max(position, begin))
+            written = token.content.replace("|", "\\|") if level in _CELLS else token.content
+            spans = _spans(text, written, position, starts[first : last + 1])
             position = spans[-1][1] if spans else position
-            blocks += _paragraph(text, spans, level, frozenset(environment.get("references", ())))
+            references = frozenset(environment.get("references", ()))
+            for lines in _apart(text, spans, {number - first for number in opaque if first <= number < last}):
+                blocks += _paragraph(text, lines, level, references)
         elif token.type.endswith("_open"):
             level = token.type
     return TextDocument(Source(text, blocks), encoding, settings, "strict")
 
 
-def _spans(text: str, content: str, position: int) -> list[Span]:
-    """Return where the lines of a paragraph's content stand in the source, from ``position`` on."""
+def _end_of_front_matter(text: str) -> int:
+    """Return where the text begins: two rules with text between them are no front matter."""
+    front = _FRONT_MATTER.match(text)
+    if front is None:
+        return 0
+    if front["fence"] == "---":
+        try:
+            events = list(
+                islice(yaml.parse(front["inside"], Loader=yaml.SafeLoader), 3)
+            )  # stream, document, its first node
+        except yaml.YAMLError:
+            events = []  # that of a template, as it may be
+        if len(events) == 3 and not isinstance(events[2], yaml.MappingStartEvent):
+            return 0
+    return front.end()
+
+
+def _opaque_lines(text: str, starts: Sequence[int]) -> set[int]:
+    """Return the numbers of the lines that stay as they are, as no text may join them."""
+    found: set[int] = set()
+    for match in _OPAQUE.finditer(text, starts[0]):
+        found.update(range(bisect_right(starts, match.start()) - 1, bisect_left(starts, match.end())))
+    return found
+
+
+def _spans(text: str, content: str, position: int, starts: Sequence[int]) -> list[Span]:
+    """Return where the lines of a paragraph's content stand in the source, from ``position`` on.
+
+    Args:
+        text: the source.
+        content: the lines, without what they begin with in the source, such as quotation marks.
+        position: the end of what has been found before.
+        starts: where the lines of the source start, and the end of the last one.
+    """
+    lines = content.split("\n")
     spans: list[Span] = []
-    for line in content.split("\n"):
-        found = text.find(line.strip(), position)
+    for line, begin, end in zip(lines, starts, starts[1:], strict=False):
+        found = text.find(line.strip(), max(begin, position), end)
         if found < 0:  # as where a tab was written as spaces
             return []
         position = found + len(line.strip())
         spans.append((found, position))
-    return spans
+    return spans if len(spans) == len(lines) else []
+
+
+def _apart(text: str, spans: Sequence[Span], opaque: Container[int]) -> Iterator[list[Span]]:
+    """Yield the lines of a paragraph that are read together."""
+    lines: list[Span] = []
+    for number, (begin, end) in enumerate(spans):
+        definition = _DEFINITION.match(text, begin, end)
+        if number in opaque or definition:
+            yield lines
+            lines = []
+        if number not in opaque:
+            lines.append((definition.end() if definition else begin, end))
+    yield lines
 
 
 def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[str]) -> Iterator[Block]:
@@ -78,7 +143,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     start = note.end() if note else spans[0][0]
     tokens: list[Text] = []
     found: list[Segment] = []
-    unit = ""
+    unit, is_cell = "", level in _CELLS
     for number, (begin, end) in enumerate(spans):
         following = spans[number + 1][0] if number + 1 < len(spans) else end
         unit += text[max(begin, start) : end]
@@ -86,8 +151,8 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         is_end = number + 1 == len(spans)
         if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")) or unit.endswith("\\"):
             if any(map(str.isalpha, unit)):
-                tagged, marks = _without_references(unit, references)
-                guarded = partial(_guarded, unit)
+                tagged, marks = _without_references(unit.replace("\\|", "|") if is_cell else unit, references)
+                guarded = partial(_guarded, unit, is_cell=is_cell)
                 found.append(Segment(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
             tokens += [Text(unit), Text(gap)]
             unit = ""
@@ -95,7 +160,8 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
             unit += " "
     if found:
         is_paragraph = level == "paragraph_open" and len(spans) == len(found)
-        writer = PlainWriter("\\\n" if is_paragraph and not text[:start].rsplit("\n", 1)[-1].strip() else "<br>")
+        before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
+        writer = PlainWriter("\\\n" if is_paragraph and not before.strip() else "<br>")
         yield Block((start, spans[-1][1]), tokens, found, writer)
 
 
@@ -118,8 +184,10 @@ def _without_references(unit: str, references: frozenset[str]) -> tuple[str, dic
     return _REFERENCE.sub(tag, unit), marks
 
 
-def _guarded(src: str, tgt: str) -> str:
+def _guarded(src: str, tgt: str, *, is_cell: bool) -> str:
     """Escape the start of a translation if it would begin a list or the like, and the source does not."""
+    if is_cell:
+        return tgt.replace("|", "\\|")
     start = _BLOCK_START.match(tgt)
     if start is None or _BLOCK_START.match(src):
         return tgt

@@ -15,9 +15,11 @@ from mtformer.translate.documents.plain import PlainWriter, plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
-_MESSAGE_KEYS = ("message", "defaultMessage")  # of WebExtensions and FormatJS; what is beside is for translators
+_JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a key has a colon after it
+# Of WebExtensions and FormatJS; what is beside a message is for translators.
+_MESSAGE_KEYS = frozenset(["message", "defaultMessage"])
+_DESCRIPTION_KEYS = frozenset("id description placeholders hash file start end line col".split())
+_ARB_LANGUAGE = "@@locale"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_LEVELS = 200  # of collections in YAML
 _MAX_DEPTH = 5  # of choices inside of choices
@@ -29,6 +31,7 @@ _PROPERTY = re.compile(
 # An argument of ICU that chooses one of several messages, up to its first message.
 _CHOICE = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _CHOICE_END = re.compile(r"\s*\}\s*")
+_BRACE = re.compile("[{}]")
 _BRANCH = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
 
 
@@ -66,10 +69,10 @@ def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
 def _closing(text: str, start: int) -> int:
     """Return the place of the brace that closes the one before ``start``."""
     depth = 1
-    for brace in re.finditer("[{}]", text[start:]):
+    for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
         if not depth:
-            return start + brace.start()
+            return brace.start()
     return len(text)
 
 
@@ -81,52 +84,43 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
     """
     text, encoding = decoded(content, settings.name)
     try:
-        json.loads(text.removeprefix("\ufeff"))
+        tree = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_Members)
     except ValueError as error:
         raise UserError(f"{settings.name} is not JSON: {error}") from None
     except RecursionError:
         raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
-    values = list(_json_values(text))
-    described = {path[:-1] for path, _ in values if path and path[-1] in _MESSAGE_KEYS}
-    blocks = []
-    for path, span in values:
-        is_note = any(str(key).startswith("@") for key in path)  # of ARB: about the message
-        if is_note or (path[:-1] in described and path[-1] not in _MESSAGE_KEYS):
-            continue
-        value = json.loads(text[slice(*span)])
-        is_ascii = "\\u" in text[slice(*span)]
-        block = message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
-        blocks += [block] if block else []
-    return TextDocument(Source(text, blocks), encoding, settings, "strict")
+    blocks: list[Block] = []
+    edits: list[tuple[Span, str]] = []
+    spans = (match.span("text") for match in _JSON_STRING.finditer(text) if match["colon"] is None)
+    for span, (key, value, is_note) in zip(spans, _json_values(tree), strict=True):
+        if key == _ARB_LANGUAGE:
+            edits.append((span, json.dumps(settings.tgt_lang)))
+        elif not is_note:
+            is_ascii = "\\u" in text[slice(*span)]
+            block = message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
+            blocks += [block] if block else []
+    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 
 
-def _json_values(text: str) -> Iterator[tuple[tuple[object, ...], Span]]:
-    """Yield where each string stands that is a value, with the keys and numbers that lead to it."""
-    path: list[object] = []
-    kinds: list[str] = []
-    key = ""
-    is_key = False
-    for match in _JSON_TOKEN.finditer(text):
-        token = match[0]
-        if token in ("{", "["):
-            kinds.append(token)
-            path.append("" if token == "{" else 0)
-            is_key = token == "{"
-        elif token in ("}", "]"):
-            kinds.pop()
-            path.pop()
-            is_key = False
-        elif token == ",":
-            is_key = kinds[-1] == "{"
-            if not is_key and isinstance(path[-1], int):
-                path[-1] += 1
-        elif token == ":":
-            is_key = False
-        elif is_key:
-            key = json.loads(token)
-            path[-1] = key
-        else:
-            yield tuple(path), match.span()
+class _Members(list[tuple[str, object]]):
+    """The keys and values of an object of JSON, with those that are there twice."""
+
+
+def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
+    """Yield each string that is a value, in order, with its key and whether it is for translators."""
+    waiting: list[tuple[str, object, bool]] = [("", tree, False)]
+    while waiting:
+        key, value, is_note = waiting.pop()
+        if isinstance(value, str):
+            yield key, value, is_note
+        elif isinstance(value, _Members):
+            keys = {name for name, _ in value}
+            is_described = key != "" and keys & _MESSAGE_KEYS and keys <= _MESSAGE_KEYS | _DESCRIPTION_KEYS
+            for name, member in reversed(value):
+                is_about = name.startswith("@") or (is_described and name not in _MESSAGE_KEYS)
+                waiting.append((name, member, is_note or bool(is_about)))
+        elif isinstance(value, list):
+            waiting += [(key or "[]", item, is_note) for item in reversed(value)]
 
 
 def read_yaml(content: bytes, settings: Settings) -> TextDocument:
