@@ -98,12 +98,14 @@ def test_libretranslate_settings_and_health(server: Client) -> None:
     [
         ({"source": "en", "target": "de"}, "Invalid request: missing q parameter"),
         ({"q": "", "source": "en", "target": "de"}, "Invalid request: missing q parameter"),
+        ({"q": [], "source": "en", "target": "de"}, "Invalid request: missing q parameter"),
         ({"q": "a", "target": "de"}, "Invalid request: missing source parameter"),
         ({"q": "a", "source": "en"}, "Invalid request: missing target parameter"),
         ({"q": 5, "source": "en", "target": "de"}, "Invalid request: q is neither a text nor a list of texts"),
         ({"q": "a", "source": "fr", "target": "de"}, "this server does not translate from fr to de"),
         ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "the format is text or html"),
         ({"q": "a", "source": "en", "target": "de", "alternatives": 99}, "no whole number from 0 to 10"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": "1" * 5_000}, "no whole number from 0 to 10"),
         (["q"], "the body is no JSON object"),
     ],
 )
@@ -111,6 +113,20 @@ def test_libretranslate_errors(server: Client, body: object, error: str) -> None
     answer = server.post("/translate", body)
     assert (answer.status_code, list(answer.json())) == (400, ["error"])
     assert error in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "texts", "target"),
+    [("/translate", "q", "target"), ("/v2/translate", "text", "target_lang"), ("/v1/translate", "text", "target")],
+)
+def test_the_number_of_texts_is_limited(server: Client, path: str, texts: str, target: str) -> None:
+    assert server.post(path, {texts: [""] * 1_001, "source": "auto", target: "de"}).status_code == 413
+
+
+def test_long_codes_of_languages_are_not_kept(server: Client) -> None:
+    answer = server.post("/translate", {"q": "a", "source": "x" * 1_000_000, "target": "de"})
+    assert (answer.status_code, len(answer.content) < 1_000) == (400, True)
+    assert all(len(code) < 100 for key in server.service.models._directions for code in key)
 
 
 def test_a_text_without_its_half_of_a_surrogate_is_translated(server: Client) -> None:
@@ -336,7 +352,10 @@ def test_examples_of_the_documentation(server: Client, example: str) -> None:
         ('a <x id="1">b <b>c</b></x> d <x/> e', ["x"], "a <code>0</code> d <x/> e"),
         ('a <span translate="no">b</span> <i class="big notranslate">c</i>', [], "a <code>0</code> <code>1</code>"),
         ("<xy>not ours</xy>", ["x"], "<xy>not ours</xy>"),
-        ("<code>0</code> <x>b</x>", ["x"], "<code>0</code> <x>b</x>"),
+        ("<code>0</code> <x>b</x>", ["x"], "<code>0</code> <code>1</code>"),
+        ('<i translate="no">a <i>b</i> SECRET</i> c', [], "<code>0</code> c"),
+        ('<X>a <b class="notranslate">c</b></x> <x>open', ["x"], "<code>0</code> <x>open"),
+        ('<b translate="no">a</i>', [], '<b translate="no">a</i>'),
         ("a < b > c", [], "a < b > c"),
     ],
 )
@@ -344,6 +363,13 @@ def test_elements_are_taken_out_and_put_back(text: str, tags: list[str], without
     protected = Protected(text, tags)
     assert protected.text == without
     assert protected.restore(protected.text) == text
+
+
+@pytest.mark.parametrize("part", ["<", "<a", "a", "<a translate=no>", "<x>", "</x>", " class='", "<code>1</code>", '"'])
+def test_the_time_to_take_out_elements_grows_with_the_length_of_a_text(part: str) -> None:
+    """Even texts that are made to take long: with a time that grows with the square, one would take minutes."""
+    for text in (part * 100_000, "<" + part * 100_000, "<a" + part * 100_000 + ">"):
+        assert Protected(text, ["x"]).restore(text) == text
 
 
 def test_a_model_that_was_moved_is_no_file_that_a_request_can_name(server: Client, tmp_path: Path) -> None:

@@ -228,12 +228,34 @@ def test_a_port_in_use(trained: Project, server: Client) -> None:
     assert f"port {server.port} of 127.0.0.1 is in use: name another with --port" in refused.stderr
 
 
-def test_other_origins_may_not_use_it_unless_they_are_named(bundle: Path, server: Client) -> None:
-    headers = {"Origin": "https://example.org"}
-    assert "access-control-allow-origin" not in server.post("/translate", ASKED, headers=headers).headers
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain"])  # browsers ask before sending the former
+def test_pages_of_other_origins_may_not_use_it(server: Client, content_type: str) -> None:
+    def status(**headers: str) -> int:
+        headers = {name.replace("_", "-"): value for name, value in headers.items()} | {"Content-Type": content_type}
+        return server.post("/translate", data=json.dumps(ASKED), headers=headers).status_code
+
+    other = "https://example.org"
+    assert {status(Origin=each) for each in (other, "null", f"http://localhost:{server.port}")} == {403}
+    assert (status(), status(Origin=server.url), status(Origin=other, Sec_Fetch_Site="same-origin")) == (200, 200, 200)
+    assert server.get("/", headers={"Origin": other, "Sec-Fetch-Site": "cross-site"}).status_code == 200  # a link
+
+
+def test_pages_that_are_named_may_use_it(bundle: Path) -> None:
     with running(bundle, cors=["https://example.org"]) as client:
-        answer = client.post("/translate", ASKED, headers=headers)
+        answer = client.post("/translate", ASKED, headers={"Origin": "https://example.org"})
         assert answer.headers["access-control-allow-origin"] == "https://example.org"
+        assert client.post("/translate", ASKED, headers={"Origin": "https://example.com"}).status_code == 403
+
+
+def test_a_server_for_this_machine_is_none_of_another_name(bundle: Path) -> None:
+    """As when a page gives its own name this machine's address."""
+    with running(bundle, is_local=True, cors=["https://translate.example.org"]) as client:
+        for host in ("evil.example", f"evil.example:{client.port}", "127.0.0.1.example", "[", "10.0.0.1"):
+            headers = {"Host": host, "Origin": f"http://{host}"}
+            assert client.post("/translate", ASKED, headers=headers).status_code == 403
+            assert client.get("/", headers=headers).status_code == 403
+        for host in ("localhost", "127.0.0.1:80", "[::1]:8000", "translate.example.org"):
+            assert client.post("/translate", ASKED, headers={"Host": host}).status_code == 200
 
 
 def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:

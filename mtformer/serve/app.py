@@ -13,22 +13,25 @@ from mtformer.data.clean.language import identifier
 from mtformer.serve import deepl, libretranslate, own, page
 from mtformer.serve.documents import Results
 from mtformer.serve.http import HANDLERS, Gate
+from mtformer.serve.origins import Origins
 from mtformer.serve.service import Service
 
 _FLUSH_SECONDS = 5
 _WATCH_SECONDS = 2
 
 
-def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False) -> Starlette:
+def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = False, watch: bool = False) -> Starlette:
     """Return the application.
 
     Args:
         service: what answers; it is closed when the application shuts down.
         cors: the origins of pages that may use it from browsers.
+        is_local: whether all on this machine, and nobody else, may use it.
         watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
     """
     routes = [*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES]
     middleware = [Middleware(Gate, service=service, routes=routes)]
+    middleware.append(Middleware(Origins, allowed=cors, is_local=is_local))
     if cors:
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])

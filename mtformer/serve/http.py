@@ -24,6 +24,7 @@ from mtformer.support.errors import MtformerError, UserError
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 16 * 2**20  # of a request
+_MOST_TEXTS = 1_000  # of a request
 _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
 _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
@@ -121,12 +122,14 @@ def texts_of(given: Mapping[str, Any], name: str) -> list[str]:
     """Return a field that must be a text or a list of texts.
 
     Raises:
-        ServiceError: it is missing, or something else.
+        ServiceError: it is missing, something else, or too long a list.
     """
     value = given.get(name)
-    if value is None:
+    if value is None or value == []:
         raise ServiceError(400, f"Invalid request: missing {name} parameter")
     values = value if isinstance(value, list) else [value]
+    if len(values) > _MOST_TEXTS:
+        raise ServiceError(413, f"a request may have {_MOST_TEXTS:,} texts, not {len(values):,}")
     if not all(isinstance(each, str) for each in values):
         raise ServiceError(400, f"Invalid request: {name} is neither a text nor a list of texts")
     return values
@@ -139,8 +142,8 @@ def whole_number_of(given: Mapping[str, Any], name: str, most: int) -> int:
         ServiceError: it is something else.
     """
     value = given.get(name) or 0
-    text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdigit() and int(text) <= most):
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
         raise ServiceError(400, f"Invalid request: {name} is no whole number from 0 to {most}")
     return int(text)
 

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _MOST_TRANSLATORS = 64  # of a model, for different options: they share its weights
 _MOST_DIRECTIONS = 10_000
+LONGEST_CODE = 35  # of a language, in characters: RFC 5646 asks for so many
 _COPIES = {"torch": 2, "ctranslate2": 1}  # of the weights in memory: torch prepares some for inference
 
 Stamp = tuple[int, int, int]  # tells whether a file has changed
@@ -180,6 +181,8 @@ class Models:
     def direction(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
         """Return the direction that is meant by two codes, in any writing; None if no model has it."""
         key = src_lang, tgt_lang
+        if max(map(len, key)) > LONGEST_CODE:
+            return None
         if key not in self._directions:
             if len(self._directions) >= _MOST_DIRECTIONS:
                 self._directions.clear()

@@ -1,10 +1,16 @@
 """Elements of HTML and XML that a request wants left alone: they are taken out of a text, and put back."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from itertools import count
+
+from mtformer.text.words import Span
 
 _STAND_IN = re.compile(r"<code>(\d+)</code>")  # an element that translations have unchanged
-_UNTRANSLATED = r"""[^<>]*\s(?:translate=["']?no\b|class=["'][^"'<>]*\bnotranslate\b)"""
+_TAG = re.compile(r"<([^<>]*)>")
+_NAME = re.compile(r"/?([A-Za-z][\w:.-]*)")
+_UNTRANSLATED = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""", re.IGNORECASE)
 
 
 class Protected:
@@ -14,31 +20,49 @@ class Protected:
         text: with an element ``code`` in the place of each.
     """
 
-    def __init__(self, text: str, tags: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, tags: Collection[str] = ()) -> None:
         """Take out elements with ``translate="no"``, those of the class ``notranslate``, and those of some tags.
 
+        The time that this takes is proportional to the length of the text, whatever is in it.
+
         Args:
-            text: HTML or XML. If it has an element that looks like ours, nothing is taken out.
+            text: HTML or XML.
             tags: the names of elements.
         """
-        self._elements: list[str] = []
-        if _STAND_IN.search(text):
-            self.text = text
-            return
-        names = "|".join(map(re.escape, tags))
-        opening = rf"<(?P<tag>{names})(?=[\s/>])[^<>]*" if tags else r"<(?P<tag>(?!))"
-        pattern = rf"(?:{opening}|<(?P<other>[A-Za-z][\w:.-]*){_UNTRANSLATED}[^<>]*)(?<!/)>"
-        self.text = re.sub(rf"{pattern}.*?</(?:(?P=tag)|(?P=other))\s*>", self._take, text, flags=re.DOTALL)
-
-    def _take(self, match: "re.Match[str]") -> str:
-        self._elements.append(match[0])
-        return f"<code>{len(self._elements) - 1}</code>"
+        own = set(_STAND_IN.findall(text))
+        numbers = (number for number in map(str, count()) if number not in own)
+        self._elements: dict[str, str] = {}
+        parts, end = [], 0
+        for (start, stop), number in zip(_elements(text, {tag.lower() for tag in tags}), numbers, strict=False):
+            self._elements[number] = text[start:stop]
+            parts += text[end:start], f"<code>{number}</code>"
+            end = stop
+        self.text = "".join([*parts, text[end:]])
 
     def restore(self, translation: str) -> str:
         """Put the elements into a translation of :attr:`text`."""
-        if not self._elements:
-            return translation
-        return _STAND_IN.sub(lambda match: self._element(int(match[1]), match[0]), translation)
+        return _STAND_IN.sub(lambda match: self._elements.get(match[1], match[0]), translation)
 
-    def _element(self, number: int, stand_in: str) -> str:
-        return self._elements[number] if number < len(self._elements) else stand_in
+
+def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
+    """Yield where the elements that are left alone stand, end tags included; of nested ones the outermost."""
+    unclosed: defaultdict[str, list[int]] = defaultdict(list)  # of each name, where its elements start
+    ends: dict[int, int] = {}
+    starts: list[int] = []  # of the elements that are left alone if they end
+    for tag in _TAG.finditer(text):
+        content = tag[1]
+        named = _NAME.match(content)
+        if named is None or content.endswith("/"):
+            continue
+        name = named[1].lower()
+        if not content.startswith("/"):
+            unclosed[name].append(tag.start())
+            if name in tags or _UNTRANSLATED.search(content):
+                starts.append(tag.start())
+        elif unclosed[name]:
+            ends[unclosed[name].pop()] = tag.end()
+    end = 0
+    for start in starts:
+        if start >= end and start in ends:
+            end = ends[start]
+            yield start, end

@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import ipaddress
 import logging
 import os
 import socket
@@ -15,6 +14,7 @@ import uvicorn
 from mtformer.serve.app import make_app
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models
+from mtformer.serve.origins import is_loopback
 from mtformer.serve.service import Service, Settings
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
@@ -49,7 +49,7 @@ class Place:
         Raises:
             UserError: it is refused.
         """
-        if self.keys is not None or _is_loopback(self.host):
+        if self.keys is not None or is_loopback(self.host):
             return
         if not self.is_insecure:
             raise UserError(
@@ -83,13 +83,6 @@ class Place:
         return listening
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def serve(models: Models, place: Place, *, store: Path | None = None, settings: Settings, watch: bool = False) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted.
 
@@ -109,7 +102,7 @@ def serve(models: Models, place: Place, *, store: Path | None = None, settings: 
     with place.listen() as listening:
         models.load_first()
         service = Service(models, database, keys, settings)
-        app = make_app(service, cors=place.cors, watch=watch)
+        app = make_app(service, cors=place.cors, is_local=keys is None and is_loopback(place.host), watch=watch)
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
         gc.freeze()  # or the collector would go through all that is loaded again and again

@@ -16,7 +16,7 @@ from mtformer.config import LanguagePair, SearchConfig
 from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.keys import ANYONE, Caller, Keys, Meter
 from mtformer.serve.metrics import Metrics
-from mtformer.serve.models import Models, Wanted
+from mtformer.serve.models import LONGEST_CODE, Models, Wanted
 from mtformer.serve.scheduler import Job, Scheduler
 from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
@@ -112,7 +112,8 @@ class Service:
         pair = self.models.direction(src_lang, tgt_lang)
         if pair is None:
             known = ", ".join(map(str, self.models.pairs[:10])) + ", …" * (len(self.models.pairs) > 10)
-            message = f"this server does not translate from {src_lang} to {tgt_lang}; it translates {known}"
+            asked = f"from {src_lang:.{LONGEST_CODE}} to {tgt_lang:.{LONGEST_CODE}}"
+            message = f"this server does not translate {asked}; it translates {known}"
             raise ServiceError(400, message)
         return pair
 
@@ -120,7 +121,7 @@ class Service:
         """Return the languages that a text may be in, of those of the models, with their probabilities, best first."""
         from mtformer.data.clean.language import probabilities  # which imports numpy
 
-        found = probabilities(text[:_MOST_DETECTED], self.models.languages)
+        [found] = probabilities([text[:_MOST_DETECTED]], self.models.languages)
         return sorted(found.items(), key=lambda each: -each[1])
 
     def source_of(self, text: str, tgt_lang: str) -> tuple[str, float]:

@@ -107,21 +107,31 @@ def _encode(text: str) -> bytes:
     return unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
 
 
-def probabilities(text: str, codes: Sequence[str]) -> dict[str, float]:
-    """Return how probable each of some languages is for a text that is in one of them; 0 for those not known.
+def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, float]]:
+    """Return for each text, in one of some languages, how probable each of them is; 0 for those not known.
 
     All are 0 if none of them is known.
     """
-    scores, [n_bytes] = identifier().scores([text])
-    best: dict[str, float] = {}
-    for label, score in zip(identifier().labels, scores[0].tolist(), strict=True):
-        best[label] = max(score, best.get(label, -math.inf))
-    of_codes = [best.get(_LABELS.get(base_language(code), base_language(code)), -math.inf) for code in codes]
-    largest = max(of_codes, default=-math.inf)
+    scores, lengths = identifier().scores(texts)
+    columns = [_columns(code) for code in codes]
+    return [
+        _odds(codes, [max((of_text[i] for i in of_code), default=-math.inf) for of_code in columns], n_bytes)
+        for of_text, n_bytes in zip(scores.tolist(), lengths.tolist(), strict=True)
+    ]
+
+
+def _columns(code: str) -> list[int]:
+    """Return which scores are those of a language; none if it is not known."""
+    language = _LABELS.get(base_language(code), base_language(code))
+    return [i for i, label in enumerate(identifier().labels) if label == language]
+
+
+def _odds(codes: Sequence[str], scores: Sequence[float], n_bytes: int) -> dict[str, float]:
+    largest = max(scores, default=-math.inf)
     if largest == -math.inf:
         return dict.fromkeys(codes, 0.0)
     # The scores are log likelihoods of overlapping n-grams; divided by this root, they are calibrated.
-    odds = [math.exp((score - largest) / math.sqrt(max(1, n_bytes))) for score in of_codes]
+    odds = [math.exp((score - largest) / math.sqrt(max(1, n_bytes))) for score in scores]
     return {code: each / sum(odds) for code, each in zip(codes, odds, strict=True)}
 
 
