@@ -1,10 +1,26 @@
 """``mtformer translate`` with documents, and a trained model."""
 
+import io
+import re
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import docx
+import polib
 import pytest
 from conftest import Project, Result
+from documents import translated
+
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import file_digest
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Source
+from mtformer.translate.documents.tasks import Task, require_free, tasks, without_translations
+from mtformer.translate.plan import Plan
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 SOURCE, TRANSLATION = "the red house sees a small dog.", "das rote Haus sieht ein kleiner Hund."
 PAGE = f'<html lang="en"><p>{SOURCE}</p><pre>{SOURCE}</pre>\n'
@@ -56,14 +72,37 @@ def test_all_documents_of_a_folder_are_translated(trained: Project, folder: Path
     assert "1 of 3 files are no documents, and are skipped" in result.stderr
 
 
-def test_several_documents_are_translated_and_a_job_that_is_resumed_skips_those_that_are_done(
-    trained: Project, folder: Path
-) -> None:
+def test_several_documents_are_one_job(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [folder / "a.html", folder / "more" / "b.HTM"]
-    (folder / "a.de.html").write_text("done before")
-    result = translate(trained, *files, "--resume")
-    assert (result.status, result.stdout) == (0, f"{folder / 'more' / 'b.de.HTM'}\n"), result.stderr
-    assert (folder / "a.de.html").read_text() == "done before"
+    batches, hashed = recorded_batches(monkeypatch), recorded_digests(monkeypatch)
+    result = translate(trained, *files)
+    assert (result.status, result.stdout) == (0, f"{folder / 'a.de.html'}\n{folder / 'more' / 'b.de.HTM'}\n")
+    assert batches == [[SOURCE, SOURCE]]
+    assert len(hashed) == 1
+    assert sorted(path.name for path in folder.rglob("*.*")) == ["a.de.html", "a.html", "b.HTM", "b.de.HTM"]
+
+
+def recorded_batches(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    batches: list[list[str]] = []
+    translate = Translator.translate
+
+    def record(self: Translator, texts: Sequence[str], **options: Any) -> object:
+        batches.append(list(texts))
+        return translate(self, texts, **options)
+
+    monkeypatch.setattr(Translator, "translate", record)
+    return batches
+
+
+def recorded_digests(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    hashed: list[Path] = []
+
+    def record(path: Path) -> str:
+        hashed.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr("mtformer.translate.jobs.core.file_digest", record)
+    return hashed
 
 
 def test_an_interrupted_document_resumes(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +119,41 @@ def test_an_interrupted_document_resumes(trained: Project, folder: Path, monkeyp
     assert sorted(path.name for path in folder.glob("a.*")) == ["a.de.html", "a.html"]
 
 
+def test_several_documents_resume_and_those_that_are_written_stay(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.translate.jobs.reading.FIRST_SIZE", 1)
+    files = [folder / "a.html", folder / "more" / "b.HTM"]
+    with monkeypatch.context() as patch:
+        patch.setattr("mtformer.translate.jobs.translating.formatted", failing_after(1))
+        assert translate(trained, *files).status == 1
+    first, second = folder / "a.de.html", folder / "more" / "b.de.HTM"
+    assert TRANSLATION in first.read_text()
+    first.write_text("edited since")
+    assert "a.de.html.units.part is an unfinished output" in translate(trained, *files).stderr
+    different = translate(trained, files[0], "--resume")
+    assert (different.status, "--documents was 2 (" in different.stderr) == (2, True)
+    result = translate(trained, *files, "--resume")
+    assert (result.status, result.stdout) == (0, f"{second}\n"), result.stderr
+    assert first.read_text() == "edited since"
+    assert TRANSLATION in second.read_text()
+    assert not list(folder.glob("*.part*"))
+
+
+def test_units_stay_translated_if_their_document_cannot_be_written(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = folder / "a.html"
+    with monkeypatch.context() as patch:
+        patch.setattr("mtformer.translate.documents.job.write_atomically", failing_after(0))
+        assert translate(trained, page).status == 1
+    batches = recorded_batches(monkeypatch)
+    assert translate(trained, page, "--resume").status == 0
+    assert not batches
+    assert TRANSLATION in (folder / "a.de.html").read_text()
+
+
 def failing_after(n_units: int) -> object:
-    from mtformer.support.errors import MtformerError
     from mtformer.translate.jobs.translating import formatted
 
     calls: list[int] = []
@@ -115,7 +187,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
         ("missing.docx", "there is no file missing.docx"),
         ("a.html ./notes", "notes is no document of a known format, which are: "),
         ("--input .", ". is a folder: name one for the translations with --output"),
-        ("--input more --output more/new", "more/new/any is in more, which is an input"),
+        ("--input more --output more/new", f"{Path('more/new')} is in more, which is an input"),
         ("text --bilingual", "--bilingual and --column are for documents: name one, such as report.docx"),
     ],
 )
@@ -125,3 +197,111 @@ def test_what_documents_do_not_have_is_refused(trained: Project, folder: Path, a
     result = inside.mtformer("translate", "--model", model, "--engine", "torch", *arguments.split())
     assert (result.status, result.stdout) == (2, "")
     assert f"Error: {message}" in result.stderr
+
+
+def test_a_unit_that_fails_keeps_its_source(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Translator.plan
+
+    def failing(self: Translator, text: str) -> Plan[list[Translation]]:
+        if "fails" in text:
+            raise MtformerError("no more")
+        return (yield from plan(self, text))
+
+    monkeypatch.setattr(Translator, "plan", failing)
+    (folder / "a.html").write_text(f"<p>it fails</p><p>{SOURCE}</p>")
+    result = translate(trained, folder / "a.html", "--on-error", "skip")
+    assert (folder / "a.de.html").read_text() == f"<p>it fails</p><p>{TRANSLATION}</p>"
+    assert f"not translated: 1 unit ({folder / 'a.html'}: 1), copied" in result.stderr
+
+
+def nested(depth: int) -> bytes:
+    frames = "<draw:frame><text:p>a" * depth + "</text:p></draw:frame>" * depth
+    names = "".join(
+        f' xmlns:{prefix}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for prefix, name in (("text", "text"), ("draw", "drawing"))
+    )
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("content.xml", f"<a{names}><text:p>{frames}</text:p></a>")
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.html", b'<meta charset="undefined"><p>a</p>', "a.html cannot be read as HTML (UnicodeError: "),
+        ("a.odt", nested(2_000), "a.odt is nested too deeply to be read"),
+    ],
+)
+def test_unexpected_errors_of_readers_name_the_document(name: str, content: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        translated(content, name)
+
+
+def test_a_catalogue_whose_encoding_lacks_a_letter_becomes_utf_8() -> None:
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ASCII\\n"\n\n'
+    catalogue = f'{header}msgid "over"\nmsgstr ""\n'
+    assert b"charset=ASCII" in translated(catalogue, "a.po", lambda texts: ["uber"])
+    written = translated(catalogue, "a.po", lambda texts: ["über"]).decode()
+    assert "charset=UTF-8" in written
+    assert polib.pofile(written).find("over").msgstr == "über"
+
+
+def test_a_text_whose_encoding_lacks_a_letter_is_refused() -> None:
+    document = TextDocument(Source("für", []), "ascii", Settings("de", name="a.txt"), "strict")
+    with pytest.raises(UserError, match=r"a\.txt: the translation has '.xfc', which ASCII, the encoding of the file"):
+        document.with_translations([])
+
+
+def make(folder: Path, *names: str) -> list[Path]:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text")
+    return [folder / name for name in names]
+
+
+def problem(documents: Sequence[Task], *read: Path, is_resumed: bool = False) -> str:
+    with pytest.raises(UserError) as caught:
+        require_free(documents, "de", read, is_resumed=is_resumed)
+    return str(caught.value)
+
+
+def test_no_translation_replaces_a_file_that_nobody_named(tmp_path: Path) -> None:
+    page, done = make(tmp_path, "r.html", "r.de.html")
+    assert problem(tasks([page], Path("-"))) == (
+        f"{done} exists and would be replaced: move or delete what is there, or name another place with --output"
+    )
+    require_free(tasks([page], done), "de", [], is_resumed=False)  # named
+    require_free(tasks([page], Path("-")), "de", [], is_resumed=True)
+    require_free(tasks([page], make(tmp_path, "out/x.html")[0].parent), "de", [], is_resumed=False)
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_no_translation_replaces_what_is_read(tmp_path: Path, is_resumed: bool) -> None:
+    memory, project, page = make(tmp_path, "project.de.tmx", "project.tmx", "a.html")
+    found = tasks([project], Path("-"))
+    assert f"{memory} is both input and output" in problem(found, memory, is_resumed=is_resumed)
+    assert f"{page} is both input" in problem([Task(project, tmp_path, "a.html"), *tasks([page], memory)])
+
+
+def test_documents_with_one_output_are_refused(tmp_path: Path) -> None:
+    pages = make(tmp_path, "a/r.html", "b/r.html", "in/x.pdf", "in/x.txt", "in/y.txt")
+    assert problem(tasks(pages[:2], tmp_path)).startswith(f"{pages[0]} and {pages[1]} would both be written to one fil")
+    in_folder = tasks([tmp_path / "in"], tmp_path / "out")
+    assert problem(in_folder).startswith(f"{pages[2]} and {pages[3]} would both be written to one file")
+
+
+def test_capitals_alone_tell_no_outputs_apart_where_the_system_ignores_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tasks(make(tmp_path, "a/r.html", "b/R.html"), tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    require_free(pages, "de", [], is_resumed=False)
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert "would both be written" in problem(pages)
+
+
+def test_translations_of_other_documents_are_skipped(tmp_path: Path) -> None:
+    files = make(tmp_path, "r.html", "r.de.html", "s.de.html", "t.pdf", "t.de.txt", "u/r.de.html")
+    kept = without_translations(tasks(files, Path("-")), "de")
+    assert [task.input for task in kept] == [files[0], files[2], files[3], files[5]]

@@ -1,7 +1,7 @@
 """Documents for ``mtformer translate``."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,8 @@ from mtformer.cli.command import Options, option
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
-    from mtformer.translate.documents.job import Task, UnitsJob
+    from mtformer.translate.documents.tasks import Task
+    from mtformer.translate.jobs.translating import TranslationJob
     from mtformer.translate.translator import Translator
 
 
@@ -27,7 +28,7 @@ class DocumentOptions(Options):
             UserError: a file is no document, there are arguments and ``--input``, or options for documents and none.
         """
         from mtformer.translate.documents.formats import find_format
-        from mtformer.translate.documents.job import tasks
+        from mtformer.translate.documents.tasks import tasks
 
         paths = list(map(Path, texts or ()))
         if len(paths) > 1 or any(find_format(path.name) and _is_one_file(path) for path in paths):
@@ -41,8 +42,13 @@ class DocumentOptions(Options):
             raise UserError("--bilingual and --column are for documents: name one, such as report.docx")
         return []
 
-    def translated(
-        self, tasks: "Sequence[Task]", job: "UnitsJob", load: "Callable[[], Translator]", refused: Mapping[str, bool]
+    def translate(
+        self,
+        tasks: "Sequence[Task]",
+        job: "TranslationJob",
+        load: "Callable[[], Translator]",
+        refused: Mapping[str, bool],
+        read: Iterable[Path],
     ) -> None:
         """Translate documents, and print the path of each when it is written.
 
@@ -51,9 +57,11 @@ class DocumentOptions(Options):
             job: the model and the options.
             load: loads the model.
             refused: options for lines of text, and whether each is given.
+            read: files that are read besides, such as a glossary.
 
         Raises:
-            UserError: one of ``refused`` is given, or a document cannot be read.
+            UserError: one of ``refused`` is given, a document cannot be read, or its translation would
+                replace another file.
             MtformerError: a document cannot be written.
         """
         from mtformer.cli.options import print_result
@@ -66,8 +74,7 @@ class DocumentOptions(Options):
         settings = Settings(
             translator.tgt_lang, translator.src_lang, bilingual=self.bilingual, columns=tuple(self.column or ())
         )
-        for path in translate_documents(tasks, job, translator, settings):
-            print_result(path)
+        translate_documents(tasks, job, translator, settings, read=read, on_written=print_result)
 
 
 def _is_one_file(path: Path) -> bool:

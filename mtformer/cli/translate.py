@@ -143,18 +143,18 @@ def translate(
     """Translate documents; or a text, a file or standard input, line by line."""
     from mtformer.runs.folder import find_models
     from mtformer.support.hardware import keep_freed_memory
-    from mtformer.translate.documents.job import Units, UnitsJob
     from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.reading import Source
     from mtformer.translate.jobs.translating import TranslationJob
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     tasks = documents.tasks(text, files.input, files.output)
-    source = Units(None, tasks[0].input, on_error=files.on_error) if tasks else files.source(text[0] if text else None)
+    source = Source("", on_error=files.on_error) if tasks else files.source(text[0] if text else None)
     terms = glossary.read(source, files.output)
     memory_files = reuse.check(source, glossary.terms, files.output)
     models = find_models(model)
-    work = (UnitsJob if tasks else TranslationJob)(
+    work = TranslationJob(
         source=source,
         models=models,
         output=files.output,
@@ -173,9 +173,10 @@ def translate(
     asked = {**vars(compute), **vars(direction), **search, **vars(reuse), "alignments": files.alignments}
     asked["token_log_probs"] = files.format is not Format.text
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
-    if isinstance(work, UnitsJob):
+    if tasks:
         refused = {"--shard": job.shard is not None, "--nproc": nproc > 1, "--n-best": work.n_best > 1}
-        documents.translated(tasks, work, load, {**files.for_lines, **refused})
+        read = [path for path in (glossary.terms, *memory_files) if path is not None]
+        documents.translate(tasks, work, load, {**files.for_lines, **refused}, read)
     elif work.n_processes > 1:
         from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
 

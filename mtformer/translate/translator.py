@@ -169,7 +169,7 @@ class Translator(Planner):
         self,
         texts: Sequence[str],
         *,
-        numbers: Iterable[int] | None = None,
+        numbers: Iterable[int | str] | None = None,
         on_progress: Callable[[int], object] | None = None,
         on_error: Callable[[int, MtformerError], list[Translation]] | None = None,
     ) -> list[list[Translation]]:
@@ -183,7 +183,7 @@ class Translator(Planner):
 
         Args:
             texts: any number of them.
-            numbers: the line of each text, for warnings; None counts from 1.
+            numbers: the line of each text, for warnings, or what these call its place; None counts lines from 1.
             on_progress: called with the number of texts that have been translated since the last call.
             on_error: called with the index of a text that cannot be translated and the reason, and returns what stands
                 for its translations; None raises the first error.
@@ -341,12 +341,12 @@ def _pairs(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[st
     return list(zip(_checked(sources), _checked(translations), strict=True))
 
 
-def _warn(translations: Iterable[Translation], numbers: Iterable[int] | None) -> None:
+def _warn(translations: Iterable[Translation], numbers: Iterable[int | str] | None) -> None:
     """Log how translations were made that were not made as usual; ``numbers`` are those of their lines, 1 and so on."""
-    for line, translation in zip(count(1) if numbers is None else numbers, translations, strict=False):
+    for number, translation in zip(count(1) if numbers is None else numbers, translations, strict=False):
         for note in translation.notes:
             if not note.startswith(FLAG):
-                log.warning("line %d: %s", line, note)
+                log.warning("%s: %s", number if isinstance(number, str) else f"line {number}", note)
 
 
 def _checked(texts: Iterable[object]) -> list[str]:

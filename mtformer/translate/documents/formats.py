@@ -1,9 +1,10 @@
 """The formats of documents: how their files are named, and how they are translated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.translate.documents import (
     epub,
     exchange,
@@ -73,7 +74,36 @@ def read_document(content: bytes, format: Format, settings: Settings) -> Documen
     """
     if settings.bilingual and not format.has_both:
         raise UserError(f"{settings.name}: {format.name} has no place for the source beside its translation")
-    return format.read(content, settings)
+    with _errors_named(format, settings, "read"):
+        return format.read(content, settings)
+
+
+def write_document(document: Document, translations: Sequence[str], format: Format, settings: Settings) -> bytes:
+    """Return a document that has been read with one translation for each unit.
+
+    Raises:
+        UserError: it is damaged where nothing had to be read before, or cannot be written.
+    """
+    with _errors_named(format, settings, "written"):
+        return document.with_translations(translations)
+
+
+@contextmanager
+def _errors_named(format: Format, settings: Settings, done: str) -> Iterator[None]:
+    """Say which document is at fault: a damaged one may be so in ways that its reader does not know.
+
+    Raises:
+        UserError: for any error but those of ours, and a lack of memory.
+    """
+    try:
+        yield
+    except (MtformerError, MemoryError):
+        raise
+    except RecursionError as error:
+        raise UserError(f"{settings.name} is nested too deeply to be {done}") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UserError(f"{settings.name} cannot be {done} as {format.name} ({reason})") from error
 
 
 def translate_document(
@@ -94,4 +124,4 @@ def translate_document(
         UserError: the document cannot be read.
     """
     document = read_document(content, format, settings)
-    return document.with_translations(translate(document.units))
+    return write_document(document, translate(document.units), format, settings)

@@ -16,7 +16,8 @@ from mtformer.translate.documents.source import Block, Source
 _LINE = re.compile(
     r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
 )
-_CHARSET = re.compile(rb'^"Content-Type:[^"]*charset=([\w.-]+)', re.MULTILINE)
+_CHARSET = re.compile(rb'^(?:msgstr )?"Content-Type:[^"]*charset=([\w.-]+)', re.MULTILINE)
+_DECLARATION = re.compile(_CHARSET.pattern.decode(), re.MULTILINE)
 _NO_LANGUAGE = re.compile(r'"Language:(\s*)\\n"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()} | {'"': '\\"', "\\": "\\\\"}
@@ -57,7 +58,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
             blocks += _blocks(entry, line_end)
         elif header := _NO_LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
             edits.append((header.span(1), f" {settings.tgt_lang}"))
-    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
+    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict", _DECLARATION)
 
 
 def _entries(text: str, name: str) -> Iterator[_Entry]:

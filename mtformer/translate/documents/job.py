@@ -1,22 +1,27 @@
-"""Documents as jobs: their units are translated like the lines of a file, resumably, and written into their places.
+"""Documents as a job: the units of all of them are translated like the lines of one file, resumably.
 
-While ``report.de.docx`` is being made, the translations of its units are the lines of ``report.de.docx.units.part``.
+While ``report.de.docx`` and others are being made, the translations of their units are the lines of
+``report.de.docx.units.part``. A document is written as soon as all of its units are translated.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct, write_atomically
-from mtformer.text.lines import is_standard_output
-from mtformer.translate.documents.formats import find_format, format_of, read_document
+from mtformer.support.files import digest_of, write_atomically
+from mtformer.translate.documents.formats import format_of, read_document, write_document
 from mtformer.translate.documents.seam import Document, Settings
-from mtformer.translate.jobs.core import run
+from mtformer.translate.documents.tasks import Task, require_free, without_translations
+from mtformer.translate.jobs.core import Tally, Work, process
 from mtformer.translate.jobs.options import OnError
-from mtformer.translate.jobs.reading import Paragraph, Source
+from mtformer.translate.jobs.partial import PartialFile
+from mtformer.translate.jobs.reading import Paragraph
 from mtformer.translate.jobs.translating import TranslationJob
 
 if TYPE_CHECKING:
@@ -25,136 +30,212 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Units(Source):
-    """The units of a document, as lines to translate.
+@dataclass
+class _Waiting:
+    """A document whose units are being translated.
 
     Attributes:
-        document: the document.
+        task: where it is, and where its translation goes.
+        n_units: how many units it has.
+        document: the document; None if its units were translated before the job was resumed.
     """
 
-    document: Document | None = None
+    task: Task
+    n_units: int
+    document: Document | None
 
-    def __post_init__(self) -> None:
-        """Accept any file: the lines are not those of the file."""
+
+@dataclass
+class Documents:
+    """Documents that are read when their units are due, and written when they have all translations.
+
+    Attributes:
+        tasks: the documents.
+        settings: the languages, and how they are read and written.
+        goes_on: whether a document that cannot be read is left out, instead of ending the job.
+        on_written: called with the file of each document when it is written.
+        is_new: whether the units that are read are new, rather than translated before the job was resumed.
+    """
+
+    tasks: Sequence[Task]
+    settings: Settings
+    goes_on: bool
+    on_written: Callable[[Path], object]
+    is_new: bool = False
+    _starts: list[int] = field(default_factory=list)  # of the documents read so far, the numbers before their units
+    _read: list[Path] = field(default_factory=list)
+    _waiting: deque[_Waiting] = field(default_factory=deque)
+    _lines: deque[str] = field(default_factory=deque)
 
     def units(self) -> Iterator[Paragraph]:
-        """Yield the units, numbered from 1."""
-        for number, unit in enumerate(self.document.units if self.document else (), 1):
-            yield Paragraph(number, unit)
+        """Yield the units of all documents, numbered from 1.
+
+        Raises:
+            UserError: a document cannot be read, unless the job goes on.
+        """
+        n_units = 0
+        for task in self.tasks:
+            try:
+                document = self._document(task)
+                units = document.units
+            except UserError as error:
+                self._leave_out(error)
+                continue
+            log.info("%s: %d units", task.input, len(units))
+            self._starts.append(n_units)
+            self._read.append(task.input)
+            self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
+            for unit in units:
+                n_units += 1
+                yield Paragraph(n_units, unit)
+
+    def add(self, translations: Iterable[str]) -> None:
+        """Take the next translations, and write the documents that are complete.
+
+        Raises:
+            UserError: a document is damaged where nothing had to be read before, unless the job goes on.
+            MtformerError: a document cannot be written.
+        """
+        self._lines += translations
+        while self._waiting and self._waiting[0].n_units <= len(self._lines):
+            waiting = self._waiting.popleft()
+            try:
+                self._write(waiting, [self._lines.popleft() for _ in range(waiting.n_units)])
+            except UserError as error:
+                self._leave_out(error)
+
+    def place(self, number: int) -> tuple[Path, int]:
+        """Return the document of a unit, and its number there."""
+        document = bisect_right(self._starts, number - 1) - 1
+        return self._read[document], number - self._starts[document]
+
+    def _document(self, task: Task) -> Document:
+        try:
+            content = task.input.read_bytes()
+        except OSError as error:
+            raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+        return read_document(content, format_of(task.input.name), self._named(task))
+
+    def _write(self, waiting: _Waiting, translations: Sequence[str]) -> None:
+        task, format = waiting.task, format_of(waiting.task.input.name)
+        target = task.target(self.settings.tgt_lang)
+        if waiting.document is None and target.is_file() and not task.is_named:
+            log.info("%s is there already", target)
+            return
+        if not translations:
+            log.warning("%s has no text to translate", task.input)
+        document = waiting.document or self._document(task)
+        content = write_document(document, translations, format, self._named(task))
+        write_atomically(target, lambda temporary: temporary.write_bytes(content))
+        if format.written_as:
+            log.warning("%s has the text of %s only: its layout is lost", target, task.input.name)
+        self.on_written(target)
+
+    def _named(self, task: Task) -> Settings:
+        return replace(self.settings, name=str(task.input))
+
+    def _leave_out(self, error: UserError) -> None:
+        if not self.goes_on:
+            raise error
+        log.error("%s", error)
 
 
+@dataclass(frozen=True, kw_only=True)
 class UnitsJob(TranslationJob):
-    """The translations of the units of a document."""
-
-    unit = "units"
-
-
-class Task(NamedTuple):
-    """A document to translate.
+    """The translations of the units of documents.
 
     Attributes:
-        input: its file.
-        output: the file to write; a folder, or standard output, if its name follows from that of the input.
+        documents: the documents.
     """
 
-    input: Path
-    output: Path
+    unit = "units"
+    hint = ""
 
-    def target(self, tgt_lang: str) -> Path:
-        """Return the file to write: ``report.de.docx`` beside ``report.docx``, or one of the same name in a folder."""
-        suffix = format_of(self.input.name).written_as or self.input.suffix
-        if self.output.is_dir() or is_standard_output(self.output):
-            name = f"{self.input.stem}.{tgt_lang}{suffix}"
-            return (self.output if self.output.is_dir() else self.input.parent) / name
-        return self.output
+    documents: Documents
 
+    def inputs(self) -> list[Path]:
+        """Return the documents."""
+        return [task.input for task in self.documents.tasks]
 
-def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
-    """Return the documents to translate.
+    def units(self) -> Iterator[Paragraph]:
+        """Yield the units of all documents."""
+        return self.documents.units()
 
-    Args:
-        inputs: files; or one folder, of which all documents are translated, in any folder inside.
-        output: a file for a single one; else a folder. Standard output stands for the folder of each input.
+    def work(self, *translators: "Translator") -> Work[Paragraph]:
+        """Return the function that translates a window of units, which are new from now on."""
+        self.documents.is_new = True
+        return super().work(*translators)
 
-    Raises:
-        UserError: there is none, its format is not known, or several have one output.
-    """
-    [first, *others] = inputs
-    if first.is_dir():
-        if is_standard_output(output):
-            raise UserError(f"{first} is a folder: name one for the translations with --output")
-        require_distinct(output / "any", [first])
-        files = sorted(path for path in first.rglob("*") if path.is_file() and not path.name.startswith("."))
-        found = [Task(path, output / path.relative_to(first)) for path in files if find_format(path.name)]
-        if not found:
-            raise UserError(f"{first} has no documents among its {len(files)} files")
-        if len(found) < len(files):
-            log.info("%s: %d of %d files are no documents, and are skipped", first, len(files) - len(found), len(files))
-        return [task._replace(output=task.output.with_suffix(_suffix(task))) for task in found]
-    for path in inputs:
-        format_of(path.name)
-        if not path.is_file():
-            raise UserError(f"there is no file {path}")
-    if others and not is_standard_output(output):
-        output.mkdir(parents=True, exist_ok=True)
-    return [Task(path, output) for path in inputs]
+    def proceed(self, text: str) -> None:
+        """Write the documents that are complete."""
+        self.documents.add(text.split("\n")[:-1])
 
+    def place(self, number: int) -> str:
+        """Return where a unit is."""
+        path, in_document = self.documents.place(number)
+        return f"unit {in_document} of {path}"
 
-def _suffix(task: Task) -> str:
-    return format_of(task.input.name).written_as or task.input.suffix
+    def places(self, tally: Tally) -> str:
+        """Return how many units are meant, and where the first of them are."""
+        found = groupby(map(self.documents.place, tally.first), lambda each: each[0])
+        shown = [f"{path}: {', '.join(str(number) for _, number in numbers)}" for path, numbers in found]
+        more = ", …" if tally.n_lines > len(tally.first) else ""
+        return f"{tally.n_lines:,} {'unit' if tally.n_lines == 1 else 'units'} ({'; '.join(shown)}{more})"
+
+    @property
+    def _copies(self) -> bool:
+        """A document keeps the text that cannot be translated, rather than losing it."""
+        return self.source.on_error is not OnError.stop
 
 
 def translate_documents(
-    documents: Sequence[Task], job: UnitsJob, translator: "Translator", settings: Settings
-) -> Iterator[Path]:
-    """Translate documents one after the other, and yield the file of each.
+    tasks: Sequence[Task],
+    job: TranslationJob,
+    translator: "Translator",
+    settings: Settings,
+    *,
+    read: Iterable[Path],
+    on_written: Callable[[Path], object],
+) -> None:
+    """Translate documents.
 
     Args:
-        documents: which.
-        job: the model and the options; a document that it resumes is kept if it is complete.
+        tasks: which, and where their translations go.
+        job: the model and the options. If it is resumed, documents that it has written stay.
         translator: translates.
         settings: the languages, and how the documents are read and written.
+        read: files that are read besides, which no translation may replace.
+        on_written: called with the file of each document when it is written.
 
     Raises:
-        UserError: a document cannot be read, unless the job goes on with the next one.
+        UserError: a document cannot be read, unless the job goes on with the others; or a translation would replace
+            what has to stay.
         MtformerError: a document cannot be written.
     """
-    for task in documents:
-        target = task.target(settings.tgt_lang)
-        if job.resume and len(documents) > 1 and target.is_file():
-            log.info("%s is there already", target)
-            continue
-        try:
-            _translate(task.input, target, job, translator, settings)
-        except UserError as error:
-            if job.source.on_error is OnError.stop or len(documents) == 1:
-                raise
-            log.error("%s", error)
-            continue
-        yield target
-
-
-def _translate(path: Path, target: Path, job: UnitsJob, translator: "Translator", settings: Settings) -> None:
-    require_distinct(target, [*job.models, path])
-    format = format_of(path.name)
+    tasks = without_translations(tasks, settings.tgt_lang)
+    targets = [task.target(settings.tgt_lang) for task in tasks]
+    goes_on = job.source.on_error is not OnError.stop and len(tasks) > 1
+    documents = Documents(tasks, settings, goes_on, on_written)
+    names = "".join(f"{task.input}\n{target}\n" for task, target in zip(tasks, targets, strict=True))
+    units = UnitsJob(
+        **{
+            **vars(job),
+            "output": targets[0].with_name(f"{targets[0].name}.units"),
+            "options": {**job.options, "documents": f"{len(tasks)} ({digest_of(names)[:16]})"},
+        },
+        documents=documents,
+    )
+    file = PartialFile(units.output)
+    require_free(tasks, settings.tgt_lang, [*job.models, *read], is_resumed=file.is_unfinished)
+    units.check()
     try:
-        content = path.read_bytes()
-        target.parent.mkdir(parents=True, exist_ok=True)
+        for folder in dict.fromkeys(target.parent for target in targets):
+            folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot read or write {error.filename}: {error.strerror}") from error
-    document = read_document(content, format, replace(settings, name=str(path)))
-    units = target.with_name(f"{target.name}.units")
-    if document.units:
-        log.info("%s: %d units", path, len(document.units))
-        source = Units(None, path, on_error=job.source.on_error, document=document)
-        run(replace(job, source=source, output=units), lambda: translator)
-        lines = units.read_text(encoding="utf-8").split("\n")[:-1]
-    else:
-        log.warning("%s has no text to translate", path)
-        lines = []
-    translated = document.with_translations(lines)
-    write_atomically(target, lambda temporary: temporary.write_bytes(translated))
-    units.unlink(missing_ok=True)
-    if format.written_as:
-        log.warning("%s has the text of %s only: its layout is lost", target, path.name)
+        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+    file = PartialFile(units.output, units.settings())
+    with file.opened(resume=job.resume):
+        documents.add(file.written())
+        process(units, file, lambda: translator)
+        documents.add(())  # those without text at the end
+    file.discard()

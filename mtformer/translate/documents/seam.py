@@ -1,9 +1,11 @@
 """What a format offers: the units of a file, and the file with their translations."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.source import Source
 
@@ -67,12 +69,21 @@ class Format:
 
 @dataclass(frozen=True)
 class TextDocument:
-    """A document that is one text."""
+    """A document that is one text.
+
+    Attributes:
+        source: the text.
+        encoding: how it is encoded.
+        settings: how it is read and written.
+        errors: how characters are written that the encoding lacks, as in :func:`codecs.encode`.
+        declaration: where the text names its encoding, in a group of its own; it becomes UTF-8 where characters lack.
+    """
 
     source: Source
     encoding: str
     settings: Settings
     errors: str = "xmlcharrefreplace"
+    declaration: re.Pattern[str] | None = None
 
     @property
     def units(self) -> Sequence[str]:
@@ -80,9 +91,18 @@ class TextDocument:
         return self.source.units
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
-        """See :class:`Document`; characters that its encoding lacks are written as ``errors`` says."""
+        """See :class:`Document`."""
         text = self.source.with_translations(translations, bilingual=self.settings.bilingual)
-        return text.encode(self.encoding, self.errors)
+        try:
+            return text.encode(self.encoding, self.errors)
+        except UnicodeEncodeError as error:
+            if self.declaration is not None and (declared := self.declaration.search(text)):
+                return f"{text[: declared.start(1)]}UTF-8{text[declared.end(1) :]}".encode()
+            character = text[error.start]
+            raise UserError(
+                f"{self.settings.name}: the translation has {character!a}, which {self.encoding.upper()}, the encoding "
+                "of the file, lacks: save the file in UTF-8"
+            ) from None
 
 
 @dataclass(frozen=True)

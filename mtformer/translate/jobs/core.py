@@ -122,6 +122,9 @@ class Job(ABC, Generic[Unit]):
             UserError: the models are not fit for it.
         """
 
+    def proceed(self, text: str) -> None:
+        """Do what is possible now that the output of a window is written, for example with what is complete."""
+
     def check(self) -> None:
         """Refuse contradictory options, before anything is loaded.
 
@@ -217,6 +220,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
                 text = work(window, tallies, progress.advance)
                 counted = {name: asdict(tally) for name, tally in tallies.items()}
                 output.write(text, len(window), digest.hexdigest(), counted)
+                job.proceed(text)
     finally:
         job.warn(tallies)
     return tallies

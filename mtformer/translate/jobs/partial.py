@@ -74,6 +74,16 @@ class PartialFile:
         self.done = Done(settings or {})
         self._file: BinaryIO
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is an unfinished file that belongs to a job."""
+        return self.part.is_file() and self._journal.is_file()
+
+    def written(self) -> list[str]:
+        """Return the lines of the windows that count, of a file that is open and not compressed."""
+        with self.part.open("rb") as file:
+            return file.read(self.done.n_bytes).decode().split("\n")[:-1]
+
     @contextmanager
     def opened(self, *, resume: bool) -> Iterator[None]:
         """Open the file. If the block raises an error, the windows that have been written stay, if there are any.

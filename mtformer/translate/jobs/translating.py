@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.lines import is_regular_output
-from mtformer.translate.jobs.core import Job, Tallies, Work
+from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.reading import Paragraph, Source
 from mtformer.translate.translation import Translation
@@ -33,9 +33,11 @@ class TranslationJob(Job[Paragraph]):
         format: how translations are printed.
         n_best: how many translations of each line are printed.
         n_processes: how many processes translate a share each; more than one are started by torchrun.
+        hint: where the notes of doubtful translations are.
     """
 
     doing = "translating"
+    hint: ClassVar[str] = "; --format json has the notes of each"
 
     source: Source
     format: Format = Format.text
@@ -103,7 +105,7 @@ class TranslationJob(Job[Paragraph]):
 
             results = translator.translate(
                 ["" if unit.problem else unit.text for unit in window],
-                numbers=[unit.number for unit in window],
+                numbers=[self.place(unit.number) for unit in window],
                 on_progress=advance,
                 on_error=None if self.source.on_error is OnError.stop else fail,
             )
@@ -122,18 +124,25 @@ class TranslationJob(Job[Paragraph]):
     def warn(self, tallies: Tallies) -> None:
         """Log which lines have not been translated and which translations are doubtful."""
         for kind, how in ((_NOT_UTF8, " with U+FFFD for the bad bytes"), (_FAILED, "")):
-            if n_lines := tallies[kind].n_lines:
-                lines = "1 line" if n_lines == 1 else f"{n_lines:,} lines"
+            if tallies[kind].n_lines:
                 what = f"copied{how}" if self._copies else "replaced by empty lines"
-                log.warning("%s: %s (%s), %s", kind, lines, tallies[kind].lines, what)
-        if n_lines := (reused := tallies[_REUSED]).n_lines:
-            log.info("from the translation memory: %s (%s), %s", f"{n_lines:,} lines", reused.lines, reused)
+                log.warning("%s: %s, %s", kind, self.places(tallies[kind]), what)
+        if (reused := tallies[_REUSED]).n_lines:
+            log.info("from the translation memory: %s, %s", self.places(reused), reused)
         doubtful = tallies[_DOUBTFUL]
         if doubtful.n_lines == 1:
-            log.warning("check the translation of line %s: %s", doubtful.lines, "; ".join(doubtful.details))
-        elif n_lines := doubtful.n_lines:
-            which = f"{n_lines:,} lines ({doubtful.lines})"
-            log.warning("check the translation of %s: %s; --format json has the notes of each", which, doubtful)
+            [line] = doubtful.first
+            log.warning("check the translation of %s: %s", self.place(line), "; ".join(doubtful.details))
+        elif doubtful.n_lines:
+            log.warning("check the translation of %s: %s%s", self.places(doubtful), doubtful, self.hint)
+
+    def place(self, number: int) -> str:
+        """Return what messages call the line or paragraph of a number."""
+        return f"line {number}"
+
+    def places(self, tally: Tally) -> str:
+        """Return how many lines are meant, and which the first of them are."""
+        return f"{tally.n_lines:,} {'line' if tally.n_lines == 1 else 'lines'} ({tally.lines})"
 
     @property
     def _copies(self) -> bool:

@@ -1,0 +1,145 @@
+"""The documents of a command, and the files that their translations are written to.
+
+No translation replaces a file that nobody has named as its place: not an input, and not the work of somebody else.
+"""
+
+import logging
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
+from mtformer.text.lines import is_standard_output
+from mtformer.translate.documents.formats import find_format, format_of
+
+log = logging.getLogger(__name__)
+
+_MOST_SHOWN = 3  # files in a message
+
+
+class Task(NamedTuple):
+    """A document to translate.
+
+    Attributes:
+        input: its file.
+        folder: the folder to write to.
+        name: the name of the file to write; empty if it follows from that of the input.
+        is_named: whether the user has named that very file, which is then replaced.
+    """
+
+    input: Path
+    folder: Path
+    name: str = ""
+    is_named: bool = False
+
+    def target(self, tgt_lang: str) -> Path:
+        """Return the file to write."""
+        return self.folder / (self.name or translated_name(self.input, tgt_lang))
+
+
+def translated_name(path: Path, tgt_lang: str) -> str:
+    """Return the usual name of a translation: ``report.de.docx`` for ``report.docx``."""
+    return f"{path.stem}.{tgt_lang}{_suffix(path)}"
+
+
+def _suffix(path: Path) -> str:
+    return format_of(path.name).written_as or path.suffix
+
+
+def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
+    """Return the documents to translate.
+
+    Args:
+        inputs: files; or one folder, of which all documents are translated, in any folder inside.
+        output: a file for a single one; else a folder. Standard output stands for the folder of each input.
+
+    Raises:
+        UserError: there is none, or its format is not known.
+    """
+    [first, *others] = inputs
+    if first.is_dir():
+        return _in_folder(first, output)
+    for path in inputs:
+        format_of(path.name)
+        if not path.is_file():
+            raise UserError(f"there is no file {path}")
+    if is_standard_output(output):
+        return [Task(path, path.parent) for path in inputs]
+    if others and output.exists() and not output.is_dir():
+        raise UserError(f"--output {output} is a file: name a folder for {len(inputs)} documents")
+    if others or output.is_dir():
+        return [Task(path, output) for path in inputs]
+    return [Task(first, output.parent, output.name, is_named=True)]
+
+
+def _in_folder(folder: Path, output: Path) -> list[Task]:
+    if is_standard_output(output):
+        raise UserError(f"{folder} is a folder: name one for the translations with --output")
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{output} is in {folder}, which is an input: name a folder elsewhere for the output")
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    found = [path for path in files if find_format(path.name)]
+    if not found:
+        raise UserError(f"{folder} has no documents among its {len(files)} files")
+    if len(found) < len(files):
+        log.info("%s: %d of %d files are no documents, and are skipped", folder, len(files) - len(found), len(files))
+    return [Task(path, output / path.relative_to(folder).parent, f"{path.stem}{_suffix(path)}") for path in found]
+
+
+def without_translations(documents: Sequence[Task], tgt_lang: str) -> list[Task]:
+    """Leave out documents whose names say that they are the translations of others, as after an earlier command."""
+    inputs = {task.input for task in documents}
+    made = {path.with_name(translated_name(path, tgt_lang)): path for path in inputs}
+    kept = [task for task in documents if made.get(task.input, task.input) == task.input]
+    if skipped := [task.input for task in documents if task not in kept]:
+        log.info("%s: skipped, as the translation of %s", _shown(skipped), _shown([made[path] for path in skipped]))
+    return kept
+
+
+def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path], *, is_resumed: bool) -> None:
+    """Refuse to write over anything that has to stay.
+
+    Args:
+        documents: what is translated.
+        tgt_lang: the target language.
+        read: files that are read besides the documents, such as the model and a glossary.
+        is_resumed: whether the files that are there may be those of an unfinished job.
+
+    Raises:
+        UserError: two documents have one output; one is an input; or one is there, and nobody has named it.
+    """
+    inputs = {(found.st_dev, found.st_ino) for found in (task.input.stat() for task in documents)}
+    sources: defaultdict[str, list[Path]] = defaultdict(list)
+    others, present = list(read), list[Path]()
+    for task in documents:
+        target = task.target(tgt_lang)
+        sources[_same(target)].append(task.input)
+        if not target.exists():
+            continue
+        found = target.stat()
+        require_distinct(target, [*others, *([target] if (found.st_dev, found.st_ino) in inputs else [])])
+        present += [] if task.is_named else [target]
+    for paths in sources.values():
+        if len(paths) > 1:
+            both = " and ".join(map(str, paths))
+            raise UserError(f"{both} would both be written to one file: translate them one by one, with --output")
+    if present and not is_resumed:
+        verb = "exists" if len(present) == 1 else "exist"
+        raise UserError(
+            f"{_shown(present)} {verb} and would be replaced: move or delete what is there, or name another place "
+            "with --output"
+        )
+
+
+def _same(path: Path) -> str:
+    """Return what paths of one file have in common, also where systems do not tell small letters from capital ones."""
+    resolved = str(path.resolve())
+    return resolved.casefold() if sys.platform in ("win32", "darwin") else resolved
+
+
+def _shown(paths: Sequence[Path]) -> str:
+    more = len(paths) - _MOST_SHOWN
+    return ", ".join(map(str, paths[:_MOST_SHOWN])) + (f" and {more} more" if more > 0 else "")
