@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -9,11 +10,40 @@ from collections.abc import Mapping
 from mtformer.support.errors import UserError
 
 MAX_PART_BYTES = 2**27  # of a part with text; a book of 500 pages has about 2**24
+MAX_TEXT_BYTES = 2**28  # of all parts with text together
+MAX_RATIO, _SMALL = 200, 2**24  # beyond so many bytes, text may unpack to so many times its size; XML has 40 at most
 MAX_BYTES = 2**31  # of all parts together
 _MAX_PARTS = 50_000
+_UTF8, _ZIP64 = 0x800, 1  # the flag of a name in UTF-8, and the kind of an extra field
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # what Office's formats before 2007, and its encrypted files, begin with
 _PASSWORD = "EncryptedPackage".encode("utf-16-le")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
+
+
+class _Part(zipfile.ZipInfo):
+    """A part to write, with the name and the description that it had."""
+
+    def __init__(self, part: zipfile.ZipInfo) -> None:
+        super().__init__(part.filename, part.date_time)
+        self.compress_type, self.create_system = part.compress_type, part.create_system
+        self.external_attr, self.internal_attr = part.external_attr, part.internal_attr
+        self.comment, self.extra = part.comment, _without_sizes(part.extra)
+        self._is_utf8 = part.flag_bits & _UTF8
+        self._written = part.orig_filename.encode("utf-8" if self._is_utf8 else "cp437")  # as zipfile has decoded it
+
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802 (zipfile's, which writes UTF-8 or ASCII alone)
+        return self._written, self.flag_bits | self._is_utf8
+
+
+def _without_sizes(extra: bytes) -> bytes:
+    """Return the extra fields of a part without its sizes in 64 bits, which are added where they are needed."""
+    kept, position = b"", 0
+    while position + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, position)
+        end = position + 4 + size
+        kept += extra[position:end] if kind != _ZIP64 else b""
+        position = end
+    return kept
 
 
 class Archive:
@@ -34,6 +64,7 @@ class Archive:
                 raise UserError(f"{name} has a password: save it without one")
             raise UserError(f"{name} is a file of Office 97 to 2003: save it in the format of today")
         self._content, self._name = content, name
+        self._n_packed = self._n_unpacked = 0  # bytes of the parts that have been read
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except _DAMAGED as error:
@@ -50,21 +81,31 @@ class Archive:
         return [part.filename for part in self._zip.infolist()]
 
     def read(self, part: str) -> bytes:
-        """Return a part.
+        """Return a part with text.
 
         Raises:
-            UserError: there is none of this name, it is damaged or too large.
+            UserError: there is none of this name, it is damaged, or the parts that have been read are too large.
         """
         try:
-            with self._zip.open(part) as file:
-                content = file.read(MAX_PART_BYTES + 1)
+            info = self._zip.getinfo(part)
+            self._require_small(info)
+            return self._zip.read(info)
         except KeyError:
             raise UserError(f"{self._name} is damaged: it has no {part}") from None
         except _DAMAGED as error:
             raise UserError(f"{self._name} is damaged: {part} cannot be unpacked ({error})") from None
-        if len(content) > MAX_PART_BYTES:
-            raise UserError(f"{self._name}: {part} unpacks to more than {MAX_PART_BYTES:,} bytes, and is refused")
-        return content
+
+    def _require_small(self, part: zipfile.ZipInfo) -> None:
+        """Refuse a part that takes too much memory, alone or with those before; no part is longer than it says."""
+        self._n_packed += part.compress_size
+        self._n_unpacked += part.file_size
+        what = f"{self._name}: {part.filename} unpacks to more than"
+        if part.file_size > MAX_PART_BYTES:
+            raise UserError(f"{what} {MAX_PART_BYTES:,} bytes, and is refused")
+        if self._n_unpacked > MAX_TEXT_BYTES:
+            raise UserError(f"{what} is left of the {MAX_TEXT_BYTES:,} bytes of text that are allowed, and is refused")
+        if self._n_unpacked > max(_SMALL, MAX_RATIO * self._n_packed):
+            raise UserError(f"{what} {MAX_RATIO} times its size, which may be an attack, and is refused")
 
     def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
         """Return an archive with the same parts in the same order, some of them with other contents.
@@ -83,13 +124,7 @@ class Archive:
         return written.getvalue()
 
     def _copy(self, part: zipfile.ZipInfo, target: zipfile.ZipFile, content: bytes | None) -> None:
-        info = zipfile.ZipInfo(part.filename, part.date_time)
-        info.compress_type, info.external_attr, info.create_system = (
-            part.compress_type,
-            part.external_attr,
-            part.create_system,
-        )
-        info.comment = part.comment
+        info = _Part(part)
         if content is None:
             info.file_size = part.file_size  # which tells whether the part needs zip64
             with self._zip.open(part) as source, target.open(info, "w") as copy:
