@@ -34,6 +34,7 @@ ROOMS = (
     "report",
     "training",
     "export",
+    "improve",
     "cli",
 )
 OUTSIDE = ("mtformer", "mtformer.__main__")  # the package itself, which imports the public API on first use

@@ -15,6 +15,7 @@ import typer
 from mtformer.cli.command import Group
 from mtformer.cli.data import DataGroup
 from mtformer.cli.evaluate import compare, evaluate
+from mtformer.cli.improve import improve
 from mtformer.cli.runs import average, export, import_, merge, report, runs, train
 from mtformer.cli.serve import serve
 from mtformer.cli.translate import detokenize, explain, score, tokenize, translate
@@ -30,6 +31,7 @@ class Commands(Group):
 
     functions = {  # noqa: RUF012 (a constant)
         "train": train,
+        "improve": improve,
         "average": average,
         "merge": merge,
         "translate": translate,

@@ -151,8 +151,17 @@ class StoredText(Sequence[SentencePair]):
 
     def first_of(self, source: int, n: int) -> list[SentencePair]:
         """Return the first ``n`` pairs of a source, or all if there are no more."""
+        places = self._places(source)
+        return self[places.start : min(places.start + n, places.stop)]
+
+    def of_source(self, source: int) -> Iterator[SentencePair]:
+        """Yield all pairs of a source."""
+        for first in (places := self._places(source))[::CHUNK]:
+            yield from self[first : min(first + CHUNK, places.stop)]
+
+    def _places(self, source: int) -> range:
         start, end = np.searchsorted(self.sources, np.array([source, source + 1], self.sources.dtype)).tolist()
-        return self[start : min(start + n, end)]
+        return range(start, end)
 
     def chunks(self) -> Iterator["Chunk"]:
         """Yield all pairs in chunks of up to 10,000, each from one source."""

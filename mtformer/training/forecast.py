@@ -2,7 +2,8 @@
 
 import copy
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,27 @@ from mtformer.training.update import Updater
 _N_MEASURED = 8
 
 
-def forecast(trainer: Trainer) -> str:
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will be.
+
+    Attributes:
+        rows: its description, by name.
+        n_steps: its updates.
+        seconds: its time, validations included.
+        steps_per_epoch: the updates of a pass over the text.
+    """
+
+    rows: Mapping[str, str]
+    n_steps: int
+    seconds: float
+    steps_per_epoch: int
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<12}{value}" for name, value in self.rows.items())
+
+
+def forecast(trainer: Trainer) -> Forecast:
     """Describe the run of ``trainer``, which does not change: a few updates are measured on a copy of its model.
 
     So is a part of a validation; see :meth:`.Validator.expected_seconds`. Early stopping may end the run before.
@@ -36,6 +57,7 @@ def forecast(trainer: Trainer) -> str:
     per_validation = trainer.validator.expected_seconds(copy.deepcopy(model))
     n_steps, n_validations = _until_limit(trainer, per_step, per_validation)
     validating = n_validations * per_validation
+    seconds = n_steps * per_step + validating
     rows = {
         "parameters": f"{n_parameters:,}" + (f", {n_trained:,} of them trained" if n_trained < n_parameters else ""),
         "vocabulary": f"{model.src_embedding.num_embeddings:,} source, {model.tgt_embedding.num_embeddings:,} target",
@@ -46,11 +68,11 @@ def forecast(trainer: Trainer) -> str:
         "optimizer": f"{settings.optimizer}, learning rate up to {settings.learning_rate:g}",
         "warm-up": shortened_warmup(trainer, n_steps) or f"{settings.warmup_steps:,} steps",
         "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {_where(trainer)}",
-        "time": f"{clock(n_steps * per_step + validating)}, {clock(validating)} of it for {n_validations:,} "
+        "time": f"{clock(seconds)}, {clock(validating)} of it for {n_validations:,} "
         f"validation{'s' * (n_validations != 1)}",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
-    return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
+    return Forecast(rows, n_steps, seconds, trainer.steps_per_epoch)
 
 
 def _where(trainer: Trainer) -> str:

@@ -29,7 +29,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.display import make_writers, require_packages
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
-from mtformer.training.forecast import forecast, record_start, shortened_warmup
+from mtformer.training.forecast import Forecast, forecast, record_start, shortened_warmup
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
@@ -104,8 +104,8 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
         log.warning("no validation was better than the first%s: the model is that of training.init_from", without)
 
 
-def dry_run(config: Config, *, fresh: bool = False) -> str:
-    """Do all that comes before training, measure a few updates, and describe the run in words; nothing is written.
+def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
+    """Do all that comes before training, measure a few updates, and describe the run; nothing is written.
 
     Raises:
         UserError: as :func:`train` would.

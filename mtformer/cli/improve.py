@@ -1,0 +1,35 @@
+"""``mtformer improve``."""
+
+import shlex
+from pathlib import Path
+from typing import Literal
+
+from mtformer.cli import options
+from mtformer.cli.command import option
+
+Size = Literal["tiny", "small", "fast", "fastest", "base", "big"]
+
+
+def improve(
+    config: Path = options.CONFIG,
+    *,
+    output: Path = option("The folder of the final model, which is a run; rerun with the same one to resume."),
+    monolingual: Path | None = option("More text in the target language, one sentence a line."),
+    size: Size | None = option("The preset of the final model. Default: the size of the model of the config."),
+    budget: float = option("The most time, as a multiple of that of the config alone.", default=6.0, min=3.0),
+    plan: bool = option("Print the stages with their times and expected gains; do nothing."),
+    overrides: list[str] | None = options.SET,
+) -> None:
+    """Get more from the text of a config.
+
+    Trains the config, teachers of both directions, and a model that learns from their translations as well. What gains
+    nothing on the validation set is undone. Rerun to resume.
+    """
+    from mtformer.config import load_config
+    from mtformer.improve import run
+
+    options.require_file("--output", output, "the report")
+    settings = overrides or []
+    command = shlex.join(["mtformer", "train", str(config), *(part for each in settings for part in ("--set", each))])
+    request = run.Request(load_config(config, settings), command, output, monolingual, size, budget)
+    options.print_result(run.forecast(request) if plan else run.improve(request).to_text())

@@ -1,0 +1,117 @@
+"""The stages of an improvement, what each costs, and what to expect of it."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mtformer.support.errors import UserError
+from mtformer.support.progress import clock
+from mtformer.support.terminal import as_text
+
+# Translating the training text with a beam of 4, checks included, takes about as long as two epochs of training on it.
+_EPOCHS_PER_TEXT = 2.0
+_LEAST_STUDENT = 0.4  # of the updates of the baseline
+_MONOLINGUAL = 0.35  # of the time of the final model
+
+_DIVERSIFICATION = "data diversification: +1.8 on Multi30k (docs/performance.md); Nguyen et al. 2020"
+_ENSEMBLE = "an ensemble of three: +0.7 on Multi30k (docs/performance.md)"
+_AVERAGE = "0 on Multi30k (docs/performance.md)"
+_BACK_TRANSLATION = "+2 to +4 with much text of the same kind (Sennrich et al. 2016)"
+
+
+class Stage(NamedTuple):
+    """A step of the plan.
+
+    Attributes:
+        name: as the state and the report have it.
+        what: a description.
+        cost: its time as a multiple of the baseline's.
+        expected: the BLEU that it may gain, and where that is known from.
+    """
+
+    name: str
+    what: str
+    cost: float
+    expected: str = ""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the plan depends on.
+
+    Attributes:
+        seconds: the time of the baseline, measured or expected.
+        n_steps: its updates.
+        n_epochs: its passes over the text.
+        n_pairs: the pairs of the text.
+        n_monolingual: the lines of text in the target language alone.
+    """
+
+    seconds: float
+    n_steps: int
+    n_epochs: float
+    n_pairs: int
+    n_monolingual: int = 0
+
+
+def make_plan(baseline: Baseline, budget: float) -> list[Stage]:
+    """Return the stages that fit into ``budget`` times the baseline's time.
+
+    There are as many teachers, in turns of either direction, as leave a third of the budget to the student.
+
+    Raises:
+        UserError: too little is left to the student even with one.
+    """
+    for n_teachers in range(max(1, int(budget // 3)), 0, -1):
+        before = _before_student(baseline, n_teachers)
+        left = budget - sum(stage.cost for stage in before)
+        if left >= budget / 3:
+            break
+    if left < _LEAST_STUDENT:
+        raise UserError(
+            f"--budget {budget:g}: a teacher and the translations take {budget - left:.1f} times the time of the "
+            f"baseline, and too little is left to the final model: give --budget {budget - left + 2:.0f}"
+            + " or fewer lines with --monolingual"
+            * bool(baseline.n_monolingual)
+        )
+    after = [Stage("student", "train on the text and its translations", left, _DIVERSIFICATION)]
+    if baseline.n_monolingual:
+        share = _MONOLINGUAL * left
+        more = Stage("monolingual", "train it on with the translations of the given text", share, _BACK_TRANSLATION)
+        after = [after[0]._replace(cost=left - share), more]
+    return [*before, *after, Stage("average", "average the best checkpoints", 0.0, _AVERAGE)]
+
+
+def _before_student(baseline: Baseline, n_teachers: int) -> list[Stage]:
+    """Return the stages from the baseline to the translations."""
+    teachers = [_teacher(number) for number in range(n_teachers)]
+    n_backward = sum(stage.name.startswith("reverse") for stage in teachers)
+    n_forward = 1 + n_teachers - n_backward
+    per_text = _EPOCHS_PER_TEXT / baseline.n_epochs
+    texts = [
+        Stage("forward", "translate the sources with the baseline and its peers", n_forward * per_text),
+        Stage("backward", "translate the targets with the reverse model", n_backward * per_text),
+    ]
+    if baseline.n_monolingual:
+        cost = n_backward * per_text * baseline.n_monolingual / baseline.n_pairs
+        texts.append(Stage("given", "translate the given text with the reverse model", cost))
+    return [Stage("baseline", "train the config as it is", 1.0), *teachers, *texts]
+
+
+def _teacher(number: int) -> Stage:
+    """Return the training of an additional teacher: of the other direction, of this one, and so on."""
+    turn = number // 2
+    if number % 2:
+        return Stage(f"teacher.{turn + 2}", "train the config with another seed", 1.0, _ENSEMBLE)
+    name = "reverse" + f".{turn + 1}" * bool(turn)
+    return Stage(name, "train the opposite direction" + ", with another seed" * bool(turn), 1.0)
+
+
+def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
+    """Return the plan as a table, with the time of each stage."""
+    rows = [
+        [stage.name, stage.what, f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds), stage.expected]
+        for stage in plan
+    ]
+    total = sum(stage.cost for stage in plan)
+    rows.append(["all", f"at most {budget:g} times the baseline", f"{total:.1f}", clock(total * baseline.seconds), ""])
+    return as_text(["stage", "what", "× baseline", "time", "expected BLEU, from where"], rows, left=2)

@@ -1,0 +1,289 @@
+"""``mtformer improve``: the stages in order, and what is kept of them."""
+
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from mtformer.config import Config, ResolvedConfig
+from mtformer.data.held_out import training_text
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store import StoredText
+from mtformer.improve.configs import Configs
+from mtformer.improve.plan import Baseline, describe, make_plan
+from mtformer.improve.report import Report, tested
+from mtformer.improve.stages import Stages, write_pairs
+from mtformer.improve.state import State, locked
+from mtformer.runs.contents import Contents, gather
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.support.files import digest_of, file_digest, write_atomically
+from mtformer.text.lines import is_regular_input, read_lines
+from mtformer.text.pairs import SentencePair, fingerprint
+from mtformer.training.run import dry_run, train
+from mtformer.translate.jobs.options import OnError
+from mtformer.translate.jobs.reading import Source
+
+log = logging.getLogger(__name__)
+
+_FEWEST_PAIRS, _FEWEST_VALID = 100, 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        config: of the baseline.
+        command: the command line that trains it.
+        output: the folder to make.
+        monolingual: more text in the target language.
+        size: the preset of the final model; None for the size of the baseline.
+        budget: the most time, as a multiple of the baseline's.
+    """
+
+    config: Config
+    command: str
+    output: Path
+    monolingual: Path | None = None
+    size: str | None = None
+    budget: float = 6.0
+
+
+@dataclass(frozen=True)
+class _Texts:
+    train: StoredText
+    valid: Sequence[SentencePair]
+    n_monolingual: int
+
+
+def forecast(request: Request) -> str:
+    """Return the plan with the time and the expected gain of each stage; nothing is written.
+
+    Raises:
+        UserError: the request cannot be carried out.
+    """
+    texts = _read(request)
+    baseline = _expected(request, texts)
+    return describe(make_plan(baseline, request.budget), baseline, request.budget)
+
+
+def improve(request: Request) -> Report:
+    """Do all stages, or those that an interrupted call has left, and return what each gave.
+
+    Raises:
+        UserError: the request cannot be carried out, or the folder was started with another one.
+        MtformerError: a stage failed; what is finished stays.
+    """
+    texts = _read(request)
+    folder = request.output / "improve"
+    if request.output.exists() and not folder.exists() and any(request.output.iterdir()):
+        raise UserError(
+            f"{request.output} exists and was not made by mtformer improve: name a new folder with --output"
+        )
+    with locked(folder):
+        state = State(folder, _inputs(request, texts))
+        state.write()
+        if "baseline" not in state.outcomes:
+            expected = _expected(request, texts)
+            log.info("%s", describe(make_plan(expected, request.budget), expected, request.budget))
+            train(request.config)
+        baseline = RunFolder.of(request.config)
+        configs = Configs(folder, request.config, baseline.read_config(ResolvedConfig), baseline)
+        _write_texts(configs, texts)
+        return _Improvement(request, texts, state, configs).run()
+
+
+class _Improvement:
+    """The stages after the baseline, which decide by the validation set alone."""
+
+    def __init__(self, request: Request, texts: _Texts, state: State, configs: Configs) -> None:
+        self._request = request
+        self._state = state
+        self._configs = configs
+        self._stages = Stages(state, configs)
+        self._baseline = self._stages.measured(configs.baseline, "baseline", request.command)
+        run = gather(configs.baseline.path)
+        self._facts = _recorded(run, texts)
+        self._plan = make_plan(self._facts, request.budget)
+
+    def run(self) -> Report:
+        """Do what is left, put the best model into the folder, and report."""
+        forward, backward = self._teachers()
+        run, bundle = self._student(self._translations(forward, backward), backward)
+        output = self._request.output
+        _publish(run, bundle, output)
+        scores = {str(run.path): tested(run.bundle) for run in (self._configs.baseline, RunFolder(output))}
+        report = Report(list(self._state.outcomes.values()), output, scores)
+        report.write(self._configs.folder)
+        return report
+
+    def _teachers(self) -> tuple[list[Path], list[Path]]:
+        """Train the teachers of the plan, and return those of this direction and of the other that help."""
+        forward, backward = [self._configs.baseline.bundle], list[Path]()
+        self._configs.teacher("forward", seed=self._configs.resolved.training.seed)  # for data distill, by hand
+        for stage in self._plan:
+            kind, _, number = stage.name.partition(".")
+            if kind not in ("reverse", "teacher"):
+                continue
+            seed = self._configs.resolved.training.seed + int(number or 1) - 1
+            reverse = kind == "reverse"
+            self._stages.trained(self._configs.teacher(stage.name, seed=seed, reverse=reverse))
+            if not reverse:
+                forward = self._stages.joined(forward, stage.name)
+            elif backward:
+                backward = self._stages.joined(backward, stage.name)
+            else:
+                backward = [self._configs.run(stage.name).bundle]
+        return forward, backward
+
+    def _translations(self, forward: list[Path], backward: list[Path]) -> list[Path]:
+        """Translate the text in both directions."""
+        configs, languages = self._configs, self._configs.languages
+        own = [configs.source(path) for path in configs.texts]
+        sides = (
+            ("forward", ParallelText(own, *languages), forward, configs.path("forward")),
+            ("backward", ParallelText(own, languages.tgt_lang, languages.src_lang), backward, configs.path("reverse")),
+        )
+        return [self._stages.translated(name, text, models, f"distill {path}") for name, text, models, path in sides]
+
+    def _student(self, texts: list[Path], backward: list[Path]) -> tuple[RunFolder, Path]:
+        """Train the final model, and return the run and the bundle that are best on the validation set."""
+        configs, stages, given = self._configs, self._stages, self._request.monolingual
+        best, score = configs.baseline, self._baseline.bleu or 0.0
+        size = self._request.size
+        config = configs.student(texts, self._n_steps("student"), size)
+        outcome = stages.compared(config, score, is_wanted=size is not None)
+        if outcome.kept:
+            best, score = configs.run("student"), outcome.bleu or 0.0
+        if given is not None:
+            source = Source(path=given, on_error=OnError.skip)
+            texts = [*texts, stages.translated("given", source, backward, f"backtranslate --input {given}")]
+            config = configs.continued("monolingual", best.bundle, texts, self._n_steps("monolingual"))
+            outcome = stages.compared(config, score)
+            if outcome.kept:
+                best, score = configs.run("monolingual"), outcome.bleu or 0.0
+        average = None if best is configs.baseline else stages.averaged(best, score)
+        return best, average or best.bundle
+
+    def _n_steps(self, name: str) -> int:
+        """Return the updates of a stage of the plan."""
+        [cost] = [stage.cost for stage in self._plan if stage.name == name]
+        return max(1, round(cost * self._facts.n_steps / self._step_cost()))
+
+    def _step_cost(self) -> float:
+        """Return the time of an update of the student over that of the baseline."""
+        if self._request.size is None:
+            return 1.0
+        if self._state.step_cost is None:
+            seconds = [_seconds_per_step(config) for config in (self._request.config, _sized(self._request))]
+            self._state.step_cost = seconds[1] / seconds[0]
+            self._state.write()
+        return self._state.step_cost
+
+
+def _sized(request: Request) -> Config:
+    model = type(request.config.model).model_validate({"preset": request.size})
+    return request.config.model_copy(update={"model": model})
+
+
+def _seconds_per_step(config: Config) -> float:
+    expected = dry_run(config, fresh=True)
+    return expected.seconds / expected.n_steps
+
+
+def _read(request: Request) -> _Texts:
+    """Read all text and refuse what cannot be improved, before any work.
+
+    Raises:
+        UserError: it is refused.
+    """
+    config = request.config
+    data = config.data
+    own = RunFolder.of(config).path.resolve()
+    if request.output.resolve() == own or request.output.resolve().is_relative_to(own):
+        raise UserError(f"--output {request.output} is in the run of the config: name another folder")
+    if data.directions:
+        raise UserError("data.directions: mtformer improve takes a config of one direction")
+    if config.training.init_from is not None:
+        raise UserError("training.init_from: mtformer improve trains from scratch; remove it")
+    text = ParallelText([*data.train, *data.valid], data.src_lang, data.tgt_lang)
+    monolingual = request.monolingual
+    if text.has_pipe or (monolingual is not None and not is_regular_input(monolingual)):
+        raise UserError(
+            "mtformer improve reads its text several times, and a pipe can be read once: write it to a file"
+        )
+    train_text = training_text(data)
+    valid = list(ParallelText(data.valid, data.src_lang, data.tgt_lang)) if data.valid else []
+    valid = valid or list(train_text.held_out.get("valid", {}).get(data.language_pairs[0], []))
+    if len(train_text) < _FEWEST_PAIRS:
+        raise UserError(
+            f"the config has {len(train_text):,} training pairs: with fewer than {_FEWEST_PAIRS}, no teacher learns "
+            "anything worth teaching"
+        )
+    if len(valid) < _FEWEST_VALID:
+        raise UserError(
+            f"the validation set has {len(valid)} pairs: give {_FEWEST_VALID} or more in data.valid, by which stages "
+            "are kept or undone"
+        )
+    return _Texts(train_text, valid, sum(1 for _ in read_lines(monolingual)) if monolingual else 0)
+
+
+def _inputs(request: Request, texts: _Texts) -> dict[str, str]:
+    """Return what all results depend on, by its name in messages."""
+    settings = request.config.model_dump(mode="json", exclude={"provenance": True, "data": {"train", "valid", "test"}})
+    sources: list[JsonValue] = [[source.weight, source.tag] for source in request.config.data.train]
+    return {
+        "the config": digest_of([settings, sources]),
+        "the training text": texts.train.digest,
+        "the validation text": fingerprint(texts.valid).digest,
+        "--monolingual": file_digest(request.monolingual)[:16] if request.monolingual else "none",
+        "--size": request.size or "none",
+        "--budget": f"{request.budget:g}",
+    }
+
+
+def _facts(seconds: float, n_steps: int, steps_per_epoch: int, texts: _Texts) -> Baseline:
+    return Baseline(seconds, n_steps, n_steps / steps_per_epoch, len(texts.train), texts.n_monolingual)
+
+
+def _recorded(run: Contents, texts: _Texts) -> Baseline:
+    """Return the facts of a baseline that is complete."""
+    return _facts(run.minutes * 60, run.step, run.starts[-1]["steps_per_epoch"], texts)
+
+
+def _expected(request: Request, texts: _Texts) -> Baseline:
+    """Return the facts of the baseline: those of its run, if that is complete, or else measured on a few updates."""
+    folder = RunFolder.of(request.config)
+    if folder.config.is_file() and (run := gather(folder.path)).is_finished:
+        return _recorded(run, texts)
+    expected = dry_run(request.config)
+    return _facts(expected.seconds, expected.n_steps, expected.steps_per_epoch, texts)
+
+
+def _write_texts(configs: Configs, texts: _Texts) -> None:
+    """Copy the pairs that the baseline was trained on, and its validation pairs, for models of both directions."""
+    if not configs.valid.exists():  # it is written last
+        for number, path in enumerate(configs.texts):
+            write_pairs(path, configs.languages, texts.train.of_source(number))
+        write_pairs(configs.valid, configs.languages, texts.valid)
+
+
+def _publish(run: RunFolder, bundle: Path, output: Path) -> None:
+    """Copy the files of a run, but its checkpoints, and a model into the folder that the user has named."""
+    to = RunFolder(output)
+    tokenizers = [run.joint_tokenizer, *run.separate_tokenizers]
+    files = [run.config, run.metrics, run.samples, run.starts, *tokenizers]
+    for file in (file for file in files if file.is_file()):
+        write_atomically(output / file.name, _copier(file))
+    if run.held_out.is_dir():
+        shutil.copytree(run.held_out, to.held_out, dirs_exist_ok=True)
+    write_atomically(to.bundle, _copier(bundle))
+
+
+def _copier(file: Path) -> Callable[[Path], object]:
+    return partial(shutil.copyfile, file)

@@ -1,0 +1,160 @@
+"""The stages: each is a training, a translation or a measurement that other rooms know how to do, and to resume."""
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from mtformer.config import Config, JsonlFile, LanguagePair
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.engines.loading import load_model
+from mtformer.evaluate.evaluation import best_translations
+from mtformer.evaluate.metrics import bleu, bleu_tokenize
+from mtformer.improve.configs import N_BEST, Configs
+from mtformer.improve.state import Outcome, State
+from mtformer.runs.checkpoints import best_checkpoints
+from mtformer.runs.contents import gather
+from mtformer.runs.folder import RunFolder
+from mtformer.support.files import write_atomically
+from mtformer.text.pairs import SentencePair
+from mtformer.training.ema import average_checkpoints
+from mtformer.training.run import train
+from mtformer.translate.jobs import core
+from mtformer.translate.jobs.generation import GenerationJob
+from mtformer.translate.jobs.reading import Source
+from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
+
+Text = ParallelText | Source
+
+
+def valid_bleu(models: Sequence[Path], valid: Path) -> float:
+    """Return the BLEU of a model or an ensemble on the validation pairs, as ``mtformer eval --engine torch`` does."""
+    loaded = load_model(models, "torch")
+    header = loaded.header
+    pairs = list(ParallelText([JsonlFile(jsonl=valid)], header.src_lang, header.tgt_lang))
+    best = best_translations(Translator.load(loaded), [pair.src for pair in pairs])
+    tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
+    return bleu([translation.text for translation in best], [pair.tgt for pair in pairs], tokenize).value
+
+
+def write_pairs(path: Path, languages: LanguagePair, pairs: Iterable[SentencePair]) -> None:
+    """Write pairs as JSON lines, each under the codes of its languages."""
+    lines = (json.dumps(dict(zip(languages, pair, strict=True)), ensure_ascii=False) + "\n" for pair in pairs)
+
+    def write(to: Path) -> None:
+        with to.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+
+    write_atomically(path, write)
+
+
+class Stages:
+    """Does the stages, each once, in the folder of an improvement."""
+
+    def __init__(self, state: State, configs: Configs) -> None:
+        """Take what is done so far, and the writer of configs."""
+        self._state = state
+        self._configs = configs
+
+    def measured(self, folder: RunFolder, name: str, command: str) -> Outcome:
+        """Score the model of a run that is complete."""
+
+        def do() -> Outcome:
+            run = gather(folder.path)
+            score = valid_bleu([folder.bundle], self._configs.valid)
+            return Outcome(
+                stage=name,
+                commands=[command, self._eval([folder.bundle])],
+                minutes=run.minutes,
+                steps=run.step,
+                bleu=score,
+            )
+
+        return self._state.once(do, name)
+
+    def trained(self, config: Config) -> Outcome:
+        """Train a model, or go on with its training, and score it."""
+        folder = RunFolder.of(config)
+        name = folder.path.name
+        if name not in self._state.outcomes:
+            train(config)
+        return self.measured(folder, name, f"mtformer train {self._configs.path(name)}")
+
+    def joined(self, models: list[Path], name: str) -> list[Path]:
+        """Return the models with a new one, if it makes their ensemble better; its stage gets the gain."""
+        before, outcome = self._state.outcomes[self._name_of(models[-1])], self._state.outcomes[name]
+        together = [*models, self._configs.run(name).bundle]
+
+        def do() -> Outcome:
+            score = valid_bleu(together, self._configs.valid)
+            alone = before.bleu if len(models) == 1 else self._state.outcomes[f"{before.stage}.ensemble"].bleu
+            gain = score - (alone or 0.0)
+            return Outcome(
+                stage=f"{name}.ensemble",
+                commands=[self._eval(together)],
+                bleu=score,
+                gain=gain,
+                kept=gain > 0,
+                note=f"{outcome.bleu:.2f} alone",
+            )
+
+        return together if self._state.once(do, f"{name}.ensemble").kept else models
+
+    def _name_of(self, bundle: Path) -> str:
+        return "baseline" if bundle == self._configs.baseline.bundle else bundle.parent.name
+
+    def translated(self, name: str, text: Text, models: list[Path], command: str) -> Path:
+        """Translate a text into pairs; doubtful translations are left out."""
+        path = self._configs.folder / f"{name}.jsonl"
+
+        def do() -> Outcome:
+            started = time.monotonic()
+            if not path.exists():  # it appears when it is complete
+                job = GenerationJob(text=text, models=models, output=path, resume=True)
+                core.run(job, partial(Translator.load, models, engine="auto"))
+            options = "".join(f" --model {model.parent}" for model in models)
+            return Outcome(
+                stage=name,
+                commands=[f"mtformer data {command}{options} --output {path}"],
+                minutes=(time.monotonic() - started) / 60,
+            )
+
+        self._state.once(do, name)
+        return path
+
+    def compared(self, config: Config, before: float, *, is_wanted: bool = False) -> Outcome:
+        """Train a model that is to be better than the best one so far, or is wanted in any case."""
+        outcome = self.trained(config)
+        if outcome.gain is None:
+            outcome.gain = (outcome.bleu or 0.0) - before
+            outcome.kept = is_wanted or outcome.gain > 0
+            self._state.write()
+        return outcome
+
+    def averaged(self, run: RunFolder, before: float) -> Path | None:
+        """Average the best checkpoints of a run, and return the bundle if it is better."""
+        path = self._configs.folder / "average.safetensors"
+
+        def do() -> Outcome:
+            n = min(N_BEST, len(best_checkpoints(run.checkpoints)))
+            started = time.monotonic()
+            average_checkpoints(run.path, path, last=None, best=n)
+            score = valid_bleu([path], self._configs.valid)
+            return Outcome(
+                stage="average",
+                commands=[f"mtformer average {run.path} --best {n} --output {path}", self._eval([path])],
+                minutes=(time.monotonic() - started) / 60,
+                bleu=score,
+                gain=score - before,
+                kept=score > before,
+            )
+
+        return path if self._state.once(do, "average").kept else None
+
+    def _eval(self, models: Sequence[Path]) -> str:
+        options = "".join(f" --model {model}" for model in models)
+        return f"mtformer eval --engine torch{options} --data jsonl:{self._configs.valid}"

@@ -1,0 +1,122 @@
+"""What an improvement has done so far, in a file that is replaced atomically after each stage."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import write_atomically
+from mtformer.support.locks import lock
+
+
+class Outcome(BaseModel):
+    """What a stage gave.
+
+    Attributes:
+        stage: its name.
+        commands: what does the same by hand.
+        minutes: the time of its training, or else of its last start.
+        steps: its updates, if it is a training.
+        bleu: on the validation set, of the model that it led to.
+        gain: in BLEU there, over the same without the stage; None where nothing is compared.
+        kept: whether its result is used: False without a gain.
+        note: what else there is to say.
+    """
+
+    stage: str
+    commands: list[str]
+    minutes: float = 0.0
+    steps: int | None = None
+    bleu: float | None = None
+    gain: float | None = None
+    kept: bool = True
+    note: str = ""
+
+
+class _Saved(BaseModel):
+    inputs: dict[str, str]
+    outcomes: list[Outcome] = []
+    step_cost: float | None = None
+
+
+class State:
+    """The record of an improvement.
+
+    Attributes:
+        folder: where its files are.
+        outcomes: those of the stages that are finished, by name.
+        step_cost: the time of an update of the student over that of the baseline; None until it is measured.
+    """
+
+    def __init__(self, folder: Path, inputs: dict[str, str]) -> None:
+        """Read the state in ``folder``, or start one.
+
+        Args:
+            folder: where the files of the improvement are.
+            inputs: what all results depend on, by its name in messages.
+
+        Raises:
+            UserError: it was started with other inputs, or cannot be read.
+        """
+        self.folder = folder
+        self._path = folder / "state.json"
+        saved = self._read() or _Saved(inputs=inputs)
+        if changed := [name for name, value in inputs.items() if saved.inputs.get(name) != value]:
+            raise UserError(
+                f"{folder.parent} was started with another state of {', '.join(changed)}: undo the change, or name a "
+                "new folder with --output"
+            )
+        self._inputs = inputs
+        self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes}
+        self.step_cost = saved.step_cost
+
+    def _read(self) -> _Saved | None:
+        try:
+            return _Saved.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise UserError(f"cannot read {self._path}: restore it, or name a new folder with --output") from error
+
+    def write(self) -> None:
+        """Replace the file.
+
+        Raises:
+            MtformerError: it cannot be written.
+        """
+        saved = _Saved(inputs=self._inputs, outcomes=list(self.outcomes.values()), step_cost=self.step_cost)
+        write_atomically(self._path, partial(Path.write_text, data=saved.model_dump_json(indent=1), encoding="utf-8"))
+
+    def once(self, do: Callable[[], Outcome], name: str) -> Outcome:
+        """Return the outcome of a stage, which is done unless it is finished.
+
+        Raises:
+            MtformerError: the outcome cannot be written.
+        """
+        if name not in self.outcomes:
+            self.outcomes[name] = do()
+            self.write()
+        return self.outcomes[name]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for one process.
+
+    Raises:
+        UserError: another process holds it.
+        MtformerError: it cannot be made or locked.
+    """
+    path = folder / "lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = lock(path)
+    except TimeoutError:
+        raise UserError(f"another process is at work in {folder.parent}: wait for it, or stop it") from None
+    except OSError as error:
+        raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
+    with held:
+        yield
