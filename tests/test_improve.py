@@ -1,19 +1,275 @@
-"""mtformer improve: the plan, the stages, resuming, and what is refused."""
+"""mtformer improve: the plan, what each stage gives, resuming after kills, and what is refused."""
 
 import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Project, make_project
+from conftest import Project, make_project, sentence_pairs
+from faults import PowerCut
+
+from mtformer.bundle.format import load_bundle
+from mtformer.config import load_config
+from mtformer.improve import run, stages
+from mtformer.improve.plan import Baseline, make_plan
+from mtformer.improve.run import Request, improve
+from mtformer.improve.state import State, locked
+from mtformer.support.errors import UserError
+from mtformer.training import trainer
+from mtformer.translate.jobs.partial import PartialFile
+
+BASELINE = Baseline(seconds=600, n_steps=1_000, n_epochs=10, n_pairs=10_000)
 
 
-def test_it(tmp_path):
-    project = make_project(tmp_path / "p", n_pairs=200, max_steps=150, learning_rate=0.005)
-    r = project.mtformer("improve", "config.yaml", "--output", "better", "--plan")
-    print(r.stdout, r.stderr)
-    r = project.mtformer("improve", "config.yaml", "--output", "better")
-    print(r.stderr[-6000:], r.stdout)
-    assert r.status == 0
-    r = project.mtformer("improve", "config.yaml", "--output", "better")
-    print(r.stderr[-3000:])
-    assert 0
+def make(folder: Path, n_pairs: int = 200, **training: object) -> Project:
+    return make_project(folder, n_pairs, **{"max_steps": 120, "learning_rate": 0.005, "validate_every": 60} | training)
+
+
+def run_improve(project: Project, output: str = "better", **asked: Any) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project.folder)
+        return improve(Request(load_config("config.yaml"), "mtformer train config.yaml", Path(output), **asked))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, str]]:
+    """A project that was improved without interruption, and what the command printed."""
+    project = make(tmp_path_factory.mktemp("whole"))
+    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert result.status == 0, result.stderr
+    yield project, result.stdout
+
+
+def digest(project: Project, model: str = "better") -> str:
+    return load_bundle(project.folder / model / "model.safetensors").digest
+
+
+def outcomes(project: Project) -> dict[str, dict[str, Any]]:
+    state = json.loads((project.folder / "better/improve/state.json").read_text("utf-8"))
+    return {outcome["stage"]: outcome for outcome in state["outcomes"]}
+
+
+def test_the_plan_fits_the_budget_and_leaves_a_third_of_it_to_the_student() -> None:
+    for budget in (4, 5, 6, 12, 9):
+        plan = {stage.name: stage.cost for stage in make_plan(BASELINE, budget)}
+        assert sum(plan.values()) == pytest.approx(budget)
+        assert plan["student"] >= budget / 3
+    assert list(plan) == [
+        *("baseline", "reverse", "teacher.2", "reverse.2", "forward", "backward", "student", "average"),
+    ]
+
+
+def test_monolingual_text_counts_by_its_size() -> None:
+    given = Baseline(600, 1_000, 10, n_pairs=10_000, n_monolingual=20_000)
+    plan = {stage.name: stage.cost for stage in make_plan(given, 6)}
+    assert plan["monolingual"] == pytest.approx(2 * plan["backward"])
+    assert sum(plan.values()) == pytest.approx(6)
+    with pytest.raises(UserError, match=r"--budget 6: .* give --budget \d+ or fewer lines with --monolingual"):
+        make_plan(Baseline(600, 1_000, 10, n_pairs=10_000, n_monolingual=1_000_000), 6)
+
+
+def test_the_plan_is_printed_and_nothing_is_written(project: Project) -> None:
+    before = sorted(project.folder.iterdir())
+    result = project.mtformer(
+        "improve", "config.yaml", "--output", "better", "--plan", "--set", "training.max_steps=200"
+    )
+    assert result.status == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["stage", "what", "expected", "BLEU,", "from", "where", "×", "baseline", "time"]
+    assert [line.split()[0] for line in lines[1:3]] == ["baseline", "reverse"]
+    assert "Nguyen et al. 2020" in result.stdout
+    assert lines[-1].split()[-2] == "6.0"
+    assert sorted(project.folder.iterdir()) == before
+
+
+def test_the_report_says_what_each_stage_gave(whole: tuple[Project, str]) -> None:
+    project, printed = whole
+    report = json.loads((project.folder / "better/improve/report.json").read_text("utf-8"))
+    by_stage = {stage["stage"]: stage for stage in report["stages"]}
+    assert list(by_stage) == [
+        *("baseline", "reverse", "teacher.2", "teacher.2.ensemble", "forward", "backward", "student", "average"),
+    ]
+    student, baseline = by_stage["student"], by_stage["baseline"]
+    assert student["gain"] == pytest.approx(student["bleu"] - baseline["bleu"])
+    assert student["gain"] > 0
+    assert by_stage["average"]["kept"] == (by_stage["average"]["gain"] > 0)
+    steps = sum(stage["steps"] or 0 for stage in report["stages"])
+    assert steps <= 6 * baseline["steps"]
+    [before, after] = report["test"].values()
+    assert before[0]["signature"].startswith("nrefs:1|case:mixed")
+    assert after[0]["score"] > before[0]["score"]
+    assert printed == (project.folder / "better/improve/report.txt").read_text("utf-8")
+
+
+def test_the_model_is_that_of_a_normal_run(whole: tuple[Project, str]) -> None:
+    project, _ = whole
+    scores = json.loads(project.mtformer("eval", "--engine", "torch", "--model", "better", "--json").stdout)
+    report = json.loads((project.folder / "better/improve/report.json").read_text("utf-8"))
+    assert scores["scores"][0] == report["test"]["better"][0]
+    [listed] = json.loads(project.mtformer("runs", "better", "--json").stdout)
+    assert listed["state"] == "finished"
+
+
+def test_the_commands_do_the_same_by_hand(whole: tuple[Project, str], tmp_path: Path) -> None:
+    project, _ = whole
+    copy = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
+    shutil.copytree(project.folder, copy.folder)
+    folder = copy.folder / "better/improve"
+    shutil.rmtree(folder / "reverse")
+    before = (folder / "backward.jsonl").read_bytes()
+    (folder / "backward.jsonl").unlink()
+    done = outcomes(project)
+    for command in (done["reverse"]["commands"][0], done["backward"]["commands"][0]):
+        result = copy.mtformer(*shlex.split(command)[1:])
+        assert result.status == 0, result.stderr
+    assert (folder / "backward.jsonl").read_bytes() == before
+    result = copy.mtformer(*shlex.split(done["student"]["commands"][1])[1:], "--json")
+    assert json.loads(result.stdout)["scores"][0]["score"] == round(done["student"]["bleu"], 2)
+
+
+def test_what_is_killed_anywhere_goes_on(
+    whole: tuple[Project, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make(tmp_path)
+    left = 0
+
+    def cut_before(owner: Any, name: str) -> None:
+        original: Callable[..., Any] = getattr(owner, name)
+
+        def operation(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise PowerCut
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, operation)
+
+    cut_before(State, "write")
+    cut_before(trainer, "save_checkpoint")
+    cut_before(PartialFile, "finish")
+    n_cuts = 0
+    while n_cuts < 100:
+        left = 3
+        try:
+            report = run_improve(project)
+        except PowerCut:
+            n_cuts += 1
+        else:
+            break
+    assert n_cuts > 5
+    assert digest(project) == digest(whole[0])
+    assert [outcome.stage for outcome in report.outcomes] == list(outcomes(whole[0]))
+
+
+def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    project, printed = whole
+    for name in ("train", "valid_bleu", "average_checkpoints"):
+        monkeypatch.setattr(stages, name, None)
+    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert (result.status, result.stdout) == (0, printed)
+
+
+def test_stages_without_a_gain_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make(tmp_path)
+    monkeypatch.setattr(stages, "valid_bleu", lambda models, valid: 20.0 if "runs" in models[-1].parts else 19.0)
+    report = run_improve(project, budget=9)
+    kept = {outcome.stage: outcome.kept for outcome in report.outcomes}
+    assert [stage for stage, is_kept in kept.items() if not is_kept] == [
+        *("teacher.2.ensemble", "reverse.2.ensemble", "student"),
+    ]
+    assert "average" not in kept
+    commands = {outcome.stage: outcome.commands[0] for outcome in report.outcomes}
+    assert [commands[stage].count("--model") for stage in ("forward", "backward")] == [1, 1]
+    assert digest(project) == digest(project, "runs/config")
+    assert "undone" in report.to_text()
+
+
+def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_FEWEST_VALID", 5)  # the language has 144 sentences, of which few are held out
+    project = make(tmp_path)
+    text = project.config.read_text("utf-8")
+    lines = text.splitlines(keepends=True)
+    start, end = lines.index("  valid:\n"), lines.index("tokenizer:\n")
+    project.config.write_text("".join(lines[:start] + lines[end:]), encoding="utf-8")  # neither valid nor test
+    (project.folder / "more.de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(50, seed=9)), "utf-8")
+    report = run_improve(project, monolingual=project.folder / "more.de", size="tiny", budget=4)
+    by_stage = {outcome.stage: outcome for outcome in report.outcomes}
+    assert by_stage["student"].kept
+    assert {"monolingual", "continued"} <= set(by_stage)
+    assert len((project.folder / "better/improve/monolingual.jsonl").read_text("utf-8").splitlines()) > 0
+    assert load_bundle(project.folder / "better/model.safetensors").header.architecture.d_model == 128
+    assert all(scores for scores in report.test.values())
+
+
+REFUSED = [
+    (["--output", "runs/config"], "--output runs/config is in the run of the config: name another folder"),
+    (["--output", "."], ". exists and was not made by mtformer improve: name a new folder with --output"),
+    (["--budget", "2"], "--budget"),
+    (["--monolingual", "none.de"], "--monolingual: there is no file none.de"),
+    (["--set", "training.init_from=model.safetensors"], "training.init_from: mtformer improve trains from scratch"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), REFUSED)
+def test_what_cannot_be_improved_is_refused(project: Project, options: list[str], sentence: str) -> None:
+    (project.folder / "model.safetensors").touch()
+    result = project.mtformer("improve", "config.yaml", "--output", "better", *options)
+    assert result.status == 2
+    assert sentence in result.stderr
+    assert not (project.folder / "runs").exists()
+
+
+def test_too_little_text_is_refused(tmp_path: Path) -> None:
+    few = make(tmp_path / "few", n_pairs=50).mtformer("improve", "config.yaml", "--output", "better")
+    assert (few.status, "the config has 50 training pairs: with fewer than 100" in few.stderr) == (2, True)
+    project = make(tmp_path / "valid")
+    for name in ("valid.en", "valid.de"):
+        path = project.folder / name
+        path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:5]), encoding="utf-8")
+    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert (result.status, "the validation set has 5 pairs: give 10 or more in data.valid" in result.stderr) == (
+        2,
+        True,
+    )
+
+
+def test_several_directions_are_refused(project: Project) -> None:
+    text = project.config.read_text("utf-8").replace("  src_lang: en\n  tgt_lang: de\n", "  directions: [en-de]\n")
+    project.config.write_text(text, encoding="utf-8")
+    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert (result.status, "data.directions: mtformer improve takes a config of one" in result.stderr) == (2, True)
+
+
+def test_a_change_after_the_start_is_refused(whole: tuple[Project, str], tmp_path: Path) -> None:
+    project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
+    shutil.copytree(whole[0].folder, project.folder)
+    again = ["improve", "config.yaml", "--output", "better"]
+    result = project.mtformer(*again, "--set", "training.seed=2", "--budget", "7")
+    assert result.status == 2
+    assert "better cannot be resumed, because the config and --budget changed since it was started" in result.stderr
+    with (project.folder / "train.en").open("a") as src, (project.folder / "train.de").open("a") as tgt:
+        print("a dog", file=src)
+        print("ein Hund", file=tgt)
+    result = project.mtformer(*again)
+    assert (result.status, "because the training text changed since it was started" in result.stderr) == (2, True)
+    with locked(project.folder / "better/improve"):
+        result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert result.status == 2
+
+
+def test_one_process_at_a_time_and_a_damaged_state_is_reported(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / "better/improve"),
+        pytest.raises(UserError, match="another process is at work in"),
+        locked(tmp_path / "better/improve"),
+    ):
+        pass
+    (tmp_path / "better/improve/state.json").write_text("{")
+    with pytest.raises(UserError, match=r"cannot read .*state\.json: restore it"):
+        State(tmp_path / "better/improve", {})

@@ -76,7 +76,7 @@ def make_plan(baseline: Baseline, budget: float) -> list[Stage]:
     after = [Stage("student", "train on the text and its translations", left, _DIVERSIFICATION)]
     if baseline.n_monolingual:
         share = _MONOLINGUAL * left
-        more = Stage("monolingual", "train it on with the translations of the given text", share, _BACK_TRANSLATION)
+        more = Stage("continued", "train it on with the translations of the given text", share, _BACK_TRANSLATION)
         after = [after[0]._replace(cost=left - share), more]
     return [*before, *after, Stage("average", "average the best checkpoints", 0.0, _AVERAGE)]
 
@@ -93,7 +93,7 @@ def _before_student(baseline: Baseline, n_teachers: int) -> list[Stage]:
     ]
     if baseline.n_monolingual:
         cost = n_backward * per_text * baseline.n_monolingual / baseline.n_pairs
-        texts.append(Stage("given", "translate the given text with the reverse model", cost))
+        texts.append(Stage("monolingual", "translate the given text with the reverse model", cost))
     return [Stage("baseline", "train the config as it is", 1.0), *teachers, *texts]
 
 
@@ -109,9 +109,9 @@ def _teacher(number: int) -> Stage:
 def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
     """Return the plan as a table, with the time of each stage."""
     rows = [
-        [stage.name, stage.what, f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds), stage.expected]
+        [stage.name, stage.what, stage.expected, f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds)]
         for stage in plan
     ]
     total = sum(stage.cost for stage in plan)
-    rows.append(["all", f"at most {budget:g} times the baseline", f"{total:.1f}", clock(total * baseline.seconds), ""])
-    return as_text(["stage", "what", "× baseline", "time", "expected BLEU, from where"], rows, left=2)
+    rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(total * baseline.seconds)])
+    return as_text(["stage", "what", "expected BLEU, from where", "× baseline", "time"], rows, left=3)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from mtformer.config import Config, ResolvedConfig
 from mtformer.data.held_out import training_text
-from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.sources.parallel import ParallelText, can_be_read_again
 from mtformer.data.store import StoredText
 from mtformer.improve.configs import Configs
 from mtformer.improve.plan import Baseline, describe, make_plan
@@ -22,7 +22,7 @@ from mtformer.runs.contents import Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, file_digest, write_atomically
-from mtformer.text.lines import is_regular_input, read_lines
+from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.training.run import dry_run, train
 from mtformer.translate.jobs.options import OnError
@@ -149,7 +149,9 @@ class _Improvement:
             ("forward", ParallelText(own, *languages), forward, configs.path("forward")),
             ("backward", ParallelText(own, languages.tgt_lang, languages.src_lang), backward, configs.path("reverse")),
         )
-        return [self._stages.translated(name, text, models, f"distill {path}") for name, text, models, path in sides]
+        return [
+            self._stages.translated(name, text, models, ["distill", str(path)]) for name, text, models, path in sides
+        ]
 
     def _student(self, texts: list[Path], backward: list[Path]) -> tuple[RunFolder, Path]:
         """Train the final model, and return the run and the bundle that are best on the validation set."""
@@ -162,11 +164,14 @@ class _Improvement:
             best, score = configs.run("student"), outcome.bleu or 0.0
         if given is not None:
             source = Source(path=given, on_error=OnError.skip)
-            texts = [*texts, stages.translated("given", source, backward, f"backtranslate --input {given}")]
-            config = configs.continued("monolingual", best.bundle, texts, self._n_steps("monolingual"))
+            texts = [
+                *texts,
+                stages.translated("monolingual", source, backward, ["backtranslate", "--input", str(given)]),
+            ]
+            config = configs.continued("continued", best.bundle, texts, self._n_steps("continued"))
             outcome = stages.compared(config, score)
             if outcome.kept:
-                best, score = configs.run("monolingual"), outcome.bleu or 0.0
+                best, score = configs.run("continued"), outcome.bleu or 0.0
         average = None if best is configs.baseline else stages.averaged(best, score)
         return best, average or best.bundle
 
@@ -213,7 +218,9 @@ def _read(request: Request) -> _Texts:
         raise UserError("training.init_from: mtformer improve trains from scratch; remove it")
     text = ParallelText([*data.train, *data.valid], data.src_lang, data.tgt_lang)
     monolingual = request.monolingual
-    if text.has_pipe or (monolingual is not None and not is_regular_input(monolingual)):
+    if monolingual is not None and not monolingual.exists():
+        raise UserError(f"--monolingual: there is no file {monolingual}")
+    if text.has_pipe or (monolingual is not None and not can_be_read_again(monolingual)):
         raise UserError(
             "mtformer improve reads its text several times, and a pipe can be read once: write it to a file"
         )

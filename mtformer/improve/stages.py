@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -82,7 +83,7 @@ class Stages:
         name = folder.path.name
         if name not in self._state.outcomes:
             train(config)
-        return self.measured(folder, name, f"mtformer train {self._configs.path(name)}")
+        return self.measured(folder, name, shlex.join(["mtformer", "train", str(self._configs.path(name))]))
 
     def joined(self, models: list[Path], name: str) -> list[Path]:
         """Return the models with a new one, if it makes their ensemble better; its stage gets the gain."""
@@ -107,8 +108,15 @@ class Stages:
     def _name_of(self, bundle: Path) -> str:
         return "baseline" if bundle == self._configs.baseline.bundle else bundle.parent.name
 
-    def translated(self, name: str, text: Text, models: list[Path], command: str) -> Path:
-        """Translate a text into pairs; doubtful translations are left out."""
+    def translated(self, name: str, text: Text, models: list[Path], command: Sequence[str]) -> Path:
+        """Translate a text into pairs; doubtful translations are left out.
+
+        Args:
+            name: of the stage.
+            text: what is translated.
+            models: one, or an ensemble.
+            command: of ``mtformer data``, with the text, that does the same by hand.
+        """
         path = self._configs.folder / f"{name}.jsonl"
 
         def do() -> Outcome:
@@ -116,10 +124,9 @@ class Stages:
             if not path.exists():  # it appears when it is complete
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
                 core.run(job, partial(Translator.load, models, engine="auto"))
-            options = "".join(f" --model {model.parent}" for model in models)
             return Outcome(
                 stage=name,
-                commands=[f"mtformer data {command}{options} --output {path}"],
+                commands=[shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])],
                 minutes=(time.monotonic() - started) / 60,
             )
 
@@ -141,12 +148,13 @@ class Stages:
 
         def do() -> Outcome:
             n = min(N_BEST, len(best_checkpoints(run.checkpoints)))
+            command = ["mtformer", "average", str(run.path), "--best", str(n)]
             started = time.monotonic()
             average_checkpoints(run.path, path, last=None, best=n)
             score = valid_bleu([path], self._configs.valid)
             return Outcome(
                 stage="average",
-                commands=[f"mtformer average {run.path} --best {n} --output {path}", self._eval([path])],
+                commands=[shlex.join([*command, "--output", str(path)]), self._eval([path])],
                 minutes=(time.monotonic() - started) / 60,
                 bleu=score,
                 gain=score - before,
@@ -156,5 +164,9 @@ class Stages:
         return path if self._state.once(do, "average").kept else None
 
     def _eval(self, models: Sequence[Path]) -> str:
-        options = "".join(f" --model {model}" for model in models)
-        return f"mtformer eval --engine torch{options} --data jsonl:{self._configs.valid}"
+        data = f"jsonl:{self._configs.valid}"
+        return shlex.join(["mtformer", "eval", "--engine", "torch", *_options(models), "--data", data])
+
+
+def _options(models: Sequence[Path]) -> list[str]:
+    return [part for model in models for part in ("--model", str(model))]

@@ -66,8 +66,8 @@ class State:
         saved = self._read() or _Saved(inputs=inputs)
         if changed := [name for name, value in inputs.items() if saved.inputs.get(name) != value]:
             raise UserError(
-                f"{folder.parent} was started with another state of {', '.join(changed)}: undo the change, or name a "
-                "new folder with --output"
+                f"{folder.parent} cannot be resumed, because {' and '.join(changed)} changed since it was started: "
+                "undo that, or name a new folder with --output"
             )
         self._inputs = inputs
         self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes}
