@@ -57,6 +57,14 @@ def test_tags_follow_their_words() -> None:
     assert page == "<p>here <b>new</b> is <a href=x>bike red</a> The"
 
 
+def test_readings_of_characters_stay() -> None:
+    page = "<p>The <ruby>old dog<rp>(</rp><rt>reading</rt><rp>)</rp></ruby> <ruby>runs<rt>way</ruby>."
+    assert units(page, "a.html") == ["The <1>old dog</1> <2>runs</2>."]
+    assert translated(page, "a.html").decode() == (
+        page.replace("The", "THE").replace("old dog", "OLD DOG").replace("runs", "RUNS")
+    )
+
+
 def test_a_full_stop_keeps_its_own_tag_at_its_place() -> None:
     page = "<p>The dog<b>,</b> who is old, <i>sleeps</i><b>.</b>"
     assert units(page, "a.html") == ["The dog, who is old, <1>sleeps</1>."]

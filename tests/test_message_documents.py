@@ -5,9 +5,11 @@ import re
 import polib
 import pytest
 import yaml
-from documents import identity, translated, units
+from documents import Translate, backwards, capitals, identity, translated, units
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.formats import format_of, read_document
+from mtformer.translate.documents.seam import Settings
 
 CATALOGUE = r"""# A comment
 msgid ""
@@ -237,6 +239,78 @@ def test_the_second_xliff_and_translation_memories_get_the_target_language() -> 
     added = '<tuv xml:lang="de"><seg>TWO DOGS</seg></tuv></tu>'
     assert translated(tmx, "a.tmx").decode() == tmx.replace("</tu>", added)
     assert units(translated(tmx, "a.tmx"), "a.tmx") == []
+
+
+def target_of(source: str, *, after: str = "", version: str = "1.2", translate: Translate = backwards) -> str:
+    """Return the target that a source gets, in a file with a namespace of its own name."""
+    name = {"1.2": "trans-unit", "2.0": "segment"}[version]
+    unit = f"<x:{name} id='1'><x:source{source}</x:source>{after}</x:{name}>"
+    unit = unit if version == "1.2" else f"<x:unit id='1'>{unit}</x:unit>"
+    namespace = f"xmlns:x='urn:oasis:names:tc:xliff:document:{version}'"
+    language = "target-language" if version == "1.2" else "trgLang"
+    root = f"<x:xliff {namespace} version='{version}' {language}='de-AT'>"
+    written = translated(f"{root}<x:file {language}='de-AT'>{unit}</x:file></x:xliff>", "a.xlf", translate).decode()
+    assert f"{root}<x:file {language}='de-AT'>" in written
+    return written.split("</x:source>")[1].split(f"</x:{name}>")[0]
+
+
+OLD, NEW = f"<x:target {REVIEW}>", "<x:target>"
+
+
+def test_elements_that_belong_together_go_around_the_same_words() -> None:
+    bold = "<x:bpt id='1' rid='9'>b</x:bpt>dog<x:ept id='2' rid='9'>/b</x:ept>"
+    assert target_of(f">The {bold} runs") == f"{OLD}runs {bold} The</x:target>"
+    start, end = "<x:sc id='1'/>", "<x:ec startRef='1'/>"
+    assert target_of(f">The {start}dog{end} runs", version="2.0") == f"{NEW}runs {start}dog{end} The</x:target>"
+    overlapping = target_of(">The <x:bx id='1'/>big <x:g id='3'>dog<x:ex id='1'/> runs</x:g>")
+    assert overlapping.index("<x:bx") < overlapping.index("<x:ex")
+    unit = '<tu><tuv lang="EN"><seg>The <bpt i="1">b</bpt>dog<ept i="1">e</ept> runs</seg></tuv></tu>'
+    tmx = f'<tmx version="1.1"><header srclang="EN"/><body>{unit}</body></tmx>'
+    assert '<seg>runs <bpt i="1">b</bpt>dog<ept i="1">e</ept> The</seg>' in translated(tmx, "a.tmx", backwards).decode()
+
+
+def test_targets_keep_lines_segments_and_attributes() -> None:
+    preserve = " xml:space='preserve'"
+    written = target_of(f"{preserve}>One dog.\nTwo big\n  dogs.\n", translate=capitals)
+    assert written == OLD.replace("target", 'target xml:space="preserve"') + "ONE DOG.\nTWO BIG\n  DOGS.\n</x:target>"
+    segments = "<x:mrk mtype='seg' mid='1'>One dog</x:mrk> <x:mrk mtype='seg' mid='2'>Two dogs</x:mrk>"
+    segmented = f"<x:seg-source>{segments}</x:seg-source>"
+    reordered = segments.replace("One dog", "dog One").replace("Two dogs", "dogs Two")
+    assert target_of(">One dog Two dogs", after=segmented) == f"{segmented}{OLD}{reordered}</x:target>"
+    assert (
+        target_of(">Two dogs", after="<x:target order='2'/>", version="2.0")
+        == "<x:target order='2'>dogs Two</x:target>"
+    )
+
+
+def test_files_in_another_target_language_are_refused() -> None:
+    xliff = (
+        "<xliff version='1.2'><file target-language='{}'><trans-unit><source>A dog</source></trans-unit></file></xliff>"
+    )
+    with pytest.raises(UserError, match=r"a\.xlf names fr as the language of its translations, not de"):
+        translated(xliff.format("fr"), "a.xlf")
+    assert "target-language='de'" in translated(xliff.format("en"), "a.xlf").decode()
+    with pytest.raises(UserError, match=r"a\.po names fr_CA as the language of its translations"):
+        translated(CATALOGUE.replace("Language: ", "Language: fr_CA"), "a.po")
+    assert "Language: de_AT\\n" in translated(CATALOGUE.replace("Language: ", "Language: de_AT"), "a.po").decode()
+
+
+@pytest.mark.parametrize(
+    ("variants", "added"),
+    [(["EN-US", "DE-DE"], False), (["en", "fr"], True), (["fr", "EN"], True)],
+)
+def test_translation_memories_get_a_language_once(variants: list[str], added: bool) -> None:
+    unit = "".join(f'<tuv xml:lang="{variant}"><seg>Two dogs</seg></tuv>' for variant in variants)
+    tmx = f'<tmx version="1.4"><header srclang="en"/><body><tu>{unit}</tu></body></tmx>'
+    assert ('xml:lang="de"' in translated(tmx, "a.tmx").decode()) == added
+
+
+def test_a_variant_of_a_language_is_not_another_variant() -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>Two dogs</seg></tuv><tuv xml:lang="zh-TW"><seg>x</seg></tuv></tu>'
+    tmx = f"<tmx><body>{unit}</body></tmx>".encode()
+    for language, n_units in (("zh-CN", 1), ("zh-tw", 0), ("zh", 0)):
+        settings = Settings(language, "en", name="a.tmx")
+        assert len(read_document(tmx, format_of("a.tmx"), settings).units) == n_units
 
 
 @pytest.mark.parametrize(

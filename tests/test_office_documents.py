@@ -275,6 +275,54 @@ def test_a_part_that_is_damaged_is_named() -> None:
         translated(bytes(content), "a.docx")
 
 
+def word_xml(paragraph: str) -> bytes:
+    """Return a document of one paragraph, given what is in it."""
+    content = word(lambda document: None)
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    body = f"<w:document {space}><w:body><w:p>{paragraph}</w:p></w:body></w:document>"
+    return with_part(content, "word/document.xml", body.encode())
+
+
+def paragraph_xml(content: bytes) -> str:
+    return parts(content)["word/document.xml"].decode().split("<w:p>")[1].split("</w:p>")[0]
+
+
+def run_of(text: str, properties: str = "") -> str:
+    space = ' xml:space="preserve"' if text != text.strip() else ""
+    return f"<w:r>{properties}<w:t{space}>{text}</w:t></w:r>"
+
+
+@pytest.mark.parametrize("name", ["comment", "bookmark", "perm"])
+def test_both_ends_of_a_comment_or_a_bookmark_go_around_the_same_words(name: str) -> None:
+    start, end = (f'<w:{name}{"Range" * (name == "comment")}{side} w:id="7"/>' for side in ("Start", "End"))
+    content = word_xml(f"{run_of('The ')}{start}{run_of('big dog')}{end}{run_of(' runs')}")
+    assert paragraph_xml(translated(content, "a.docx", backwards)) == (
+        f"{run_of('runs ')}{start}{run_of('dog big')}{end}{run_of(' The')}"
+    )
+    assert paragraph_xml(translated(content, "a.docx", bilingual=True)).count(start) == 1
+    bold = "<w:rPr><w:b/></w:rPr>"
+    overlapping = word_xml(
+        f"{run_of('A ')}{start}{run_of('big ')}{run_of('dog ', bold)}{end}{run_of('runs here', bold)}"
+    )
+    written = paragraph_xml(translated(overlapping, "a.docx", backwards))
+    assert written.index(start) < written.index(end)
+    crossing = (
+        f"{run_of('The ')}{start}<w:hyperlink>{run_of('big ')}{end}{run_of('dog')}</w:hyperlink>{run_of(' runs')}"
+    )
+    written = paragraph_xml(translated(word_xml(crossing), "a.docx", backwards))
+    assert written.index(start) < written.index(end)
+
+
+def test_readings_stay_beside_their_words_and_custom_tags_around_theirs() -> None:
+    ruby = f"<w:r><w:ruby><w:rubyPr/><w:rt>{run_of('reading')}</w:rt><w:rubyBase>{{}}</w:rubyBase></w:ruby></w:r>"
+    custom = '<w:customXml w:element="a"><w:customXmlPr/>{}</w:customXml>'
+    content = word_xml(f"{run_of('The ')}{ruby.format(run_of('old'))}{run_of(' ')}{custom.format(run_of('dog'))}")
+    assert units(content, "a.docx") == ["The <1>old</1> <2>dog</2>"]
+    assert paragraph_xml(translated(content, "a.docx")) == (
+        f"{run_of('THE ')}{ruby.format(run_of('OLD'))}{run_of(' ')}{custom.format(run_of('DOG'))}"
+    )
+
+
 def with_strings(*items: str, headings: Sequence[str] = ()) -> bytes:
     """Return a workbook with shared strings and the headings of a table, as Excel writes them."""
     file = io.BytesIO()

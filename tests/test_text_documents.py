@@ -1,6 +1,7 @@
 """Text, Markdown, subtitles, books, OpenDocument and PDF."""
 
 import io
+import re
 import zipfile
 
 import pypdf
@@ -179,6 +180,19 @@ def test_opendocument_is_translated_in_sentences() -> None:
     encrypted = with_part(content, "META-INF/manifest.xml", b"<m:encryption-data/>")
     with pytest.raises(UserError, match=r"a\.odt has a password"):
         translated(encrypted, "a.odt")
+
+
+def test_marks_of_opendocument_stay_inside_of_their_sentence() -> None:
+    ruby = "<text:ruby><text:ruby-base>old</text:ruby-base><text:ruby-text>reading</text:ruby-text></text:ruby>"
+    note = '<office:annotation office:name="1"><text:p>note</text:p></office:annotation>'
+    start, end = '<text:bookmark-start text:name="a"/>', '<text:bookmark-end text:name="a"/>'
+    inside = f'The {ruby} {note}dog<office:annotation-end office:name="1"/> {start}runs{end} home.'
+    page = re.sub("<office:text>.*</office:text>", f"<text:p>{inside}</text:p>", CONTENT, flags=re.DOTALL)
+    content = archive(**{"content.xml": page})
+    assert units(content, "a.odt") == ["The <1>old</1> <2>dog</2> <3>runs</3> home."]
+    written = parts(translated(content, "a.odt", backwards))["content.xml"].decode()
+    assert f"home. {start}runs{end} {note}dog<office:annotation-end" in written
+    assert parts(translated(content, "a.odt", bilingual=True))["content.xml"].decode().count(start) == 1
 
 
 def test_books_are_translated_with_their_contents_and_their_language() -> None:

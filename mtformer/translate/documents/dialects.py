@@ -35,7 +35,7 @@ WORD = Dialect(
     "w:",
     "<{0}r><{0}br/></{0}r>",
     frozenset(["br", "cr"]),
-    containers=frozenset(["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdt", "w:fldSimple", "w:bdo", "w:dir"]),
+    containers=frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:sdt w:fldSimple w:bdo w:dir".split()),
     dropped=frozenset(["proofErr", "lastRenderedPageBreak", "softHyphen"]),
 )
 DRAWING = Dialect(frozenset(["a:p"]), "a:", "<{0}br/>", marks_spaces=False)

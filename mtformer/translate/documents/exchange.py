@@ -4,31 +4,22 @@ Units that have a translation keep it; ours are marked as in need of a review wh
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 from mtformer.support.errors import UserError
-from mtformer.text.languages import base_language
+from mtformer.text.languages import base_language, matches_language
 from mtformer.translate.documents.flow import Flow, FlowWriter, Role
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
+from mtformer.translate.documents.target_language import new_target_language
 
 _INLINE = frozenset(["g", "mrk", "pc", "hi"])
 _STATE = re.compile(r'\s(?:state|state-qualifier)\s*=\s*(?:"[^"]*"|\'[^\']*\')')
 _UNTRANSLATED = frozenset(["new", "needs-translation", "initial"])  # states
 _REVIEW = ' state="needs-review-translation" state-qualifier="leveraged-mt"'
-
-
-def _role(source: MarkupSource, number: int) -> Role:
-    kind, name, _, _ = source.tokens[number]
-    if name not in _INLINE:
-        return Role.POINT
-    if kind is TokenKind.START and source.attributes(number).get("translate") == "no":
-        return Role.CODE
-    return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
 
 
 @dataclass
@@ -39,8 +30,32 @@ class _Exchange:
     settings: Settings
 
     def __post_init__(self) -> None:
-        self.flow = Flow(self.source, partial(_role, self.source), FlowWriter(""))
         self.edits: list[tuple[Span, str]] = []
+        self.sentences: set[int] = set()  # the tags of segments inside of a unit
+        self.lines: set[int] = set()  # the texts in which the ends of lines count
+        preserves = [False]
+        for number, (kind, name, start, end) in enumerate(self.source.tokens):
+            if kind is TokenKind.START:
+                attributes = self.source.attributes(number) if "=" in self.source.text[start:end] else {}
+                preserves.append(attributes.get("xml:space", "preserve" if preserves[-1] else "") == "preserve")
+                if name == "mrk" and attributes.get("mtype") == "seg":
+                    self.sentences |= {number, self.source.end(number)}
+            elif kind is TokenKind.END:
+                preserves.pop()
+            elif preserves[-1]:
+                self.lines.add(number)
+        self.flow = Flow(self.source, self.role, FlowWriter("\n"), lines=self.lines)
+
+    def role(self, number: int) -> Role:
+        """Return the role of an element."""
+        kind, name, _, _ = self.source.tokens[number]
+        if name not in _INLINE:
+            return Role.POINT
+        if number in self.sentences:
+            return Role.SENTENCE
+        if kind is TokenKind.START and self.source.attributes(number).get("translate") == "no":
+            return Role.CODE
+        return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
 
     def elements(self, start: int, stop: int, name: str) -> Iterator[int]:
         """Yield the elements of a name among some tokens, those inside of others left out."""
@@ -80,6 +95,19 @@ class _Exchange:
         for block in self.flow.blocks(*inside):
             yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
 
+    def target(self, src: int, tgt: int | None, after: int, state: str = "") -> Iterator[Block]:
+        """Yield the block that writes a target, with a state, in the place of another or after an element."""
+        if tgt is not None:
+            name = re.split(r"[\s/>]", self.tag(tgt)[1:], maxsplit=1)[0]
+            opening = _STATE.sub("", self.tag(tgt)).rstrip("/>").rstrip()
+            yield from self.translation(src, self.span(tgt), f"{opening}{state}>", f"</{name}>")
+            return
+        name = re.split(r"[\s>]", self.tag(src)[1:], maxsplit=1)[0].rpartition(":")
+        name = f"{name[0]}{name[1]}target"
+        space = ' xml:space="preserve"' if "xml:space" in self.tag(src) and src + 1 in self.lines else ""
+        end = self.span(after)[1]
+        yield from self.translation(src, (end, end), f"{self.space_before(src)}<{name}{space}{state}>", f"</{name}>")
+
     def is_translated(self, number: int) -> bool:
         """Tell whether no element around one forbids its translation."""
         return self.source.attributes(number).get("translate") != "no"
@@ -93,37 +121,28 @@ class _Exchange:
     def xliff1(self) -> Iterator[Block]:
         """Yield the units of XLIFF 1.2."""
         for file in self.elements(0, len(self.source.tokens), "file"):
-            self._set(file, "target-language", self.settings.tgt_lang)
+            self._name_language(file, "target-language")
             for unit in self._allowed(file, "trans-unit"):
                 src, tgt = self.first(unit, "source"), self.first(unit, "target")
                 if src is None or self.source.attributes(unit).get("approved") == "yes":
                     continue
                 segmented = self.first(unit, "seg-source")
-                if tgt is None:
-                    last = src if segmented is None else segmented
-                    end = self.span(last)[1]
-                    name = self.tag(src)[1 : self.tag(src).index("source")]
-                    opening = f"{self.space_before(src)}<{name}target{_REVIEW}>"
-                    yield from self.translation(src, (end, end), opening, f"</{name}target>")
-                elif not self.text(tgt).strip() or self.source.attributes(tgt).get("state") in _UNTRANSLATED:
-                    name = re.split(r"[\s/>]", self.tag(tgt)[1:], maxsplit=1)[0]
-                    opening = _STATE.sub("", self.tag(tgt)).rstrip("/>").rstrip() + f"{_REVIEW}>"
-                    yield from self.translation(src, self.span(tgt), opening, f"</{name}>")
+                last = src if segmented is None else segmented
+                is_new = tgt is not None and self.source.attributes(tgt).get("state") in _UNTRANSLATED
+                if tgt is None or is_new or not self.text(tgt).strip():
+                    yield from self.target(last, tgt, last, _REVIEW)
 
     def xliff2(self) -> Iterator[Block]:
         """Yield the units of XLIFF 2."""
         [root] = self.elements(0, len(self.source.tokens), "xliff")
-        self._set(root, "trgLang", self.settings.tgt_lang)
+        self._name_language(root, "trgLang")
         for unit in self._allowed(root, "unit"):
             for segment in self.elements(unit + 1, self.source.end(unit), "segment"):
                 src, tgt = self.first(segment, "source"), self.first(segment, "target")
                 state = self.source.attributes(segment).get("state", "initial")
                 if src is None or (tgt is not None and self.text(tgt).strip() and state not in _UNTRANSLATED):
                     continue
-                end = self.span(src)[1]
-                span = (end, end) if tgt is None else self.span(tgt)
-                opening = f"{self.space_before(src) if tgt is None else ''}<target>"
-                blocks = list(self.translation(src, span, opening, "</target>"))
+                blocks = list(self.target(src, tgt, src))
                 if blocks:
                     self._set(segment, "state", "translated")
                 yield from blocks
@@ -139,6 +158,12 @@ class _Exchange:
                 yield number
                 number = self.source.end(number)
             number += 1
+
+    def _name_language(self, number: int, attribute: str) -> None:
+        """Give the attribute of a tag with the target language its value, if it has none."""
+        language = new_target_language(self.source.attributes(number).get(attribute, ""), self.settings)
+        if language is not None:
+            self._set(number, attribute, language)
 
     def _set(self, number: int, attribute: str, value: str) -> None:
         """Give an attribute of a tag a value."""
@@ -156,8 +181,8 @@ class _Exchange:
         for unit in self.elements(0, len(self.source.tokens), "tu"):
             variants = {self._language(each): each for each in self.elements(unit + 1, self.source.end(unit), "tuv")}
             wanted = [self.settings.src_lang, self.source.attributes(unit).get("srclang", default)]
-            src = next((variants[lang] for lang in map(base_language, wanted) if lang in variants), None)
-            if src is None or base_language(self.settings.tgt_lang) in variants:
+            src = next((variants[lang] for code in wanted if (lang := _closest(code, variants))), None)
+            if src is None or any(matches_language(lang, self.settings.tgt_lang) for lang in variants):
                 continue
             segment = self.first(src, "seg")
             if segment is not None:
@@ -167,7 +192,13 @@ class _Exchange:
 
     def _language(self, variant: int) -> str:
         attributes = self.source.attributes(variant)
-        return base_language(attributes.get("xml:lang") or attributes.get("lang", ""))
+        return attributes.get("xml:lang") or attributes.get("lang", "")
+
+
+def _closest(code: str, languages: Iterable[str]) -> str:
+    """Return the language that is written most like ``code``; empty if none is the same."""
+    same = [lang for lang in languages if base_language(lang.lower()) == base_language(code.lower())]
+    return max(same, key=lambda lang: matches_language(lang, code), default="")
 
 
 def read_xliff(content: bytes, settings: Settings) -> TextDocument:

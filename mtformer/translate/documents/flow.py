@@ -1,16 +1,18 @@
 """Flowing text: XML and HTML whose elements stand inside of sentences or around them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from html import escape
 
 from mtformer.text.words import CHARACTER_WORDS
-from mtformer.translate.documents.inline import Kind, Mark, Text, Token, Writer
+from mtformer.translate.documents.inline import Kind, Mark, Raw, Text, Token, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.pairs import paired, point
 from mtformer.translate.documents.source import Block
+from mtformer.translate.markup.scanner import unescape
 
 
 class Role(Enum):
@@ -22,9 +24,11 @@ class Role(Enum):
         INLINE: stands inside of sentences, with text inside of it.
         POINT: stands inside of sentences, without text that is translated.
         CODE: does so, with text that stays as it is.
+        READING: a POINT that belongs to the text before it in its element, such as the reading of Chinese characters.
         NESTED: a POINT with blocks inside.
         LINE_BREAK: breaks a line, which may end a sentence.
         BREAK: separates sentences, such as a tab.
+        SENTENCE: stands around what is translated apart, such as a segment of XLIFF.
         HIDDEN: stays as it is, with all that is inside, and separates sentences.
     """
 
@@ -33,17 +37,20 @@ class Role(Enum):
     INLINE = "inline"
     POINT = "point"
     CODE = "code"
+    READING = "reading"
     NESTED = "nested"
     LINE_BREAK = "line break"
     BREAK = "break"
+    SENTENCE = "sentence"
     HIDDEN = "hidden"
 
 
 _SEPARATING = (Role.BLOCK, Role.TEXT_BLOCK, Role.HIDDEN)
-_OPAQUE = (Role.POINT, Role.CODE, Role.NESTED, Role.LINE_BREAK, Role.BREAK, Role.HIDDEN)
-_KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK}
+_OPAQUE = (Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Role.BREAK, Role.HIDDEN)
+_KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK, Role.SENTENCE: Kind.BREAK}
 _SPACE = " \t\r\n\f"
 _SPACES = re.compile(f"[{_SPACE}]+")
+_LINE_END = re.compile(r"[ \t]*\r?\n[ \t]*")
 _WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])\s*\n\s*(?=[{CHARACTER_WORDS}])")  # no space is meant there
 
 
@@ -76,12 +83,16 @@ class Flow:
         role: tells the role of an element, given the number of its tag.
         writer: writes text between tags.
         is_text: whether there is text outside of a TEXT_BLOCK.
+        joins: whether pairs of empty elements go around words; see :func:`.paired`.
+        lines: the texts, by their numbers, in which the ends of lines count.
     """
 
     source: MarkupSource
     role: Callable[[int], Role]
     writer: Writer
     is_text: bool = True
+    joins: bool = True
+    lines: Container[int] = frozenset()
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Yield the blocks among some of the source's tokens."""
@@ -110,6 +121,7 @@ class Flow:
         tokens: list[Token] = []
         nested: list[tuple[int, int]] = []
         pairs: dict[int, int] = {}
+        readings: list[Token] = []
         number = start
         while number < stop:
             kind, _, begin, _ = self.source.tokens[number]
@@ -124,26 +136,43 @@ class Flow:
                 pairs[self.source.end(number)] = number
                 tokens.append(Mark(Kind.OPEN, raw, number))
             elif role is Role.INLINE and kind is TokenKind.END and number in self._closing:
-                tokens.append(Mark(Kind.CLOSE, raw, pairs.get(number, -1)))
+                tokens.append(Mark(Kind.CLOSE, _with_readings(tokens, readings, raw), pairs.get(number, -1)))
+            elif role in _KINDS:
+                tokens.append(Mark(_KINDS[role], raw))
             else:
-                tokens.append(Mark(_KINDS.get(role, Kind.POINT), raw, has_text=role is Role.CODE))
+                tokens.append(point(self.source, number, raw, has_text=role is Role.CODE))
+                readings += tokens[-1:] if role is Role.READING else []
             if role is Role.NESTED:
                 nested.append((number + 1, last))
             number = last + 1
         span = (self.source.tokens[start].start, self.source.tokens[stop - 1].end)
-        if block := Block.of(span, tokens, self.writer):
+        if block := Block.of(span, paired(tokens, joins=self.joins), self.writer):
             yield block
         for inside in nested:
             yield from self.blocks(*inside)
 
-    def _texts(self, number: int) -> Iterator[Text]:
+    def _texts(self, number: int) -> Iterator[Token]:
         _, _, start, end = self.source.tokens[number]
+        if number not in self.lines or self.source.text.startswith("<![", start):
+            yield from self._text(start, end, self.source.characters(number))
+            return
+        position = start
+        for line_end in [*_LINE_END.finditer(self.source.text, start, end), None]:
+            stop = line_end.start() if line_end else end
+            if position < stop:
+                yield from self._text(position, stop, unescape(self.source.text[position:stop]))
+            if line_end:
+                yield Mark(Kind.LINE, (line_end.span(),))
+                position = line_end.end()
+
+    def _text(self, start: int, end: int, characters: str) -> Iterator[Text]:
+        """Yield a stretch of text, with the spaces before and after it apart."""
         written = self.source.text[start:end]
         left, right = start + len(written) - len(written.lstrip(_SPACE)), start + len(written.rstrip(_SPACE))
         if left >= right:
             yield Text(" ", ((start, end),))
             return
-        text = _SPACES.sub(" ", _WRAPPED.sub("", self.source.characters(number).strip(_SPACE)))
+        text = _SPACES.sub(" ", _WRAPPED.sub("", characters.strip(_SPACE)))
         if start < left:
             yield Text(" ", ((start, left),))
         yield Text(text, ((left, right),) if text == self.source.text[left:right] else ())
@@ -153,3 +182,12 @@ class Flow:
     @cached_property
     def _closing(self) -> frozenset[int]:
         return frozenset(self.source.ends.values())
+
+
+def _with_readings(tokens: list[Token], readings: list[Token], raw: Raw) -> Raw:
+    """Take the readings at the end of an element out of the tokens, and return them with its end."""
+    while tokens and readings and tokens[-1] is readings[-1]:
+        readings.pop()
+        last = tokens.pop()
+        raw = last.raw + raw
+    return raw

@@ -12,13 +12,14 @@ from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
+from mtformer.translate.documents.target_language import new_target_language
 
 _LINE = re.compile(
     r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
 )
 _CHARSET = re.compile(rb'^(?:msgstr )?"Content-Type:[^"]*charset=([\w.-]+)', re.MULTILINE)
 _DECLARATION = re.compile(_CHARSET.pattern.decode(), re.MULTILINE)
-_NO_LANGUAGE = re.compile(r'"Language:(\s*)\\n"')
+_LANGUAGE = re.compile(r'"Language:([^"\\]*)\\n"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()} | {'"': '\\"', "\\": "\\\\"}
 
@@ -56,8 +57,9 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     for entry in _entries(text, settings.name):
         if entry.texts.get("msgid"):
             blocks += _blocks(entry, line_end)
-        elif header := _NO_LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
-            edits.append((header.span(1), f" {settings.tgt_lang}"))
+        elif header := _LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
+            language = new_target_language(header[1], settings)
+            edits += [(header.span(1), f" {language}")] if language is not None else []
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict", _DECLARATION)
 
 

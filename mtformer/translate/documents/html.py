@@ -17,6 +17,7 @@ _ROLES = {
     **dict.fromkeys(("script", "style", "template", "pre", "listing", "xmp", "plaintext"), Role.HIDDEN),
     **dict.fromkeys(("code", "kbd", "samp", "var", "tt", "math"), Role.CODE),
     **dict.fromkeys(("img", "input", "wbr", "svg", "object", "audio", "video", "canvas", "iframe"), Role.POINT),
+    **dict.fromkeys(("rt", "rp", "rtc"), Role.READING),
     "br": Role.LINE_BREAK,
 }
 _TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])  # attributes

@@ -58,9 +58,10 @@ class Mark:
     Attributes:
         kind: its effect.
         raw: how it is written.
-        pair: a number that an OPEN and its CLOSE have in common.
+        pair: a number that an OPEN and its CLOSE have in common, and points that must stay in their order.
         format: the format of the text inside the pair, for writers of text that has one; None leaves it as it is.
         has_text: whether a POINT stands for text, such as a code span.
+        name: what two empty elements that belong together have in common.
     """
 
     kind: Kind
@@ -68,6 +69,7 @@ class Mark:
     pair: int = 0
     format: str | None = None
     has_text: bool = False
+    name: str = ""
 
 
 Token = Text | Mark
@@ -185,10 +187,12 @@ def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool:
-    """Tell whether each mark is there once, and pairs are nested."""
+    """Tell whether each mark is there once, pairs are nested, and points of a pair are in their order."""
     found = [token for token in tokens if isinstance(token, Mark)]
     wanted = [mark for of_tag in marks.values() for mark in of_tag]
     if len(found) != len(wanted) or set(map(id, found)) != set(map(id, wanted)):
+        return False
+    if _points(found) != _points(wanted):
         return False
     pairs = {mark.pair for mark in wanted if mark.kind is Kind.OPEN}
     inside: list[int] = []
@@ -198,6 +202,11 @@ def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool
         elif mark.kind is Kind.CLOSE and mark.pair in pairs and (not inside or inside.pop() != mark.pair):
             return False
     return True
+
+
+def _points(marks: Sequence[Mark]) -> dict[int, int]:
+    """Return the first point of each pair of points, by its identity."""
+    return {mark.pair: id(mark) for mark in reversed(marks) if mark.kind is Kind.POINT and mark.pair}
 
 
 def _repaired(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:

@@ -5,7 +5,7 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -57,7 +57,9 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     opaque = _opaque_lines(text, starts)
     blocks: list[Block] = []
     position, level, environment = start, "", dict[str, dict[str, object]]()
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[start:], environment):
+    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[start:], environment)
+    references = frozenset(environment.get("references", ()))
+    for token in parsed:
         if token.map is None:
             continue
         first, last = token.map
@@ -67,8 +69,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
             written = token.content.replace("|", "\\|") if level in _CELLS else token.content
             spans = _spans(text, written, position, starts[first : last + 1])
             position = spans[-1][1] if spans else position
-            references = frozenset(environment.get("references", ()))
-            for lines in _apart(text, spans, {number - first for number in opaque if first <= number < last}):
+            for lines in _apart(text, spans, [number in opaque for number in range(first, last)]):
                 blocks += _paragraph(text, lines, level, references)
         elif token.type.endswith("_open"):
             level = token.type
@@ -120,15 +121,15 @@ def _spans(text: str, content: str, position: int, starts: Sequence[int]) -> lis
     return spans if len(spans) == len(lines) else []
 
 
-def _apart(text: str, spans: Sequence[Span], opaque: Container[int]) -> Iterator[list[Span]]:
+def _apart(text: str, spans: Sequence[Span], is_opaque: Sequence[bool]) -> Iterator[list[Span]]:
     """Yield the lines of a paragraph that are read together."""
     lines: list[Span] = []
     for number, (begin, end) in enumerate(spans):
         definition = _DEFINITION.match(text, begin, end)
-        if number in opaque or definition:
+        if is_opaque[number] or definition:
             yield lines
             lines = []
-        if number not in opaque:
+        if not is_opaque[number]:
             lines.append((definition.end() if definition else begin, end))
     yield lines
 

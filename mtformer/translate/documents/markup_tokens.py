@@ -50,19 +50,27 @@ class MarkupSource:
     Attributes:
         text: the source.
         tokens: all of it, in order.
-        ends: for each START its END, by their numbers; an EMPTY, or a START without an END, has itself.
+        is_html: whether the ends of elements may be left out.
+        ends: for each START its END, by their numbers.
+        last: for each START without an END the last token inside of it.
     """
 
     text: str
     tokens: Sequence[MarkupToken]
+    is_html: bool = False
     ends: Mapping[int, int] = field(init=False)
+    last: Mapping[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         ends: dict[int, int] = {}
+        inside: dict[int, int] = {}
         opened: list[int] = []
         n_open: dict[str, int] = {}
         for number, (kind, name, _, _) in enumerate(self.tokens):
             if kind is TokenKind.START:
+                while self.is_html and opened and name in _ENDED_BY.get(self.tokens[opened[-1]].name, ()):
+                    inside[opened[-1]] = number - 1
+                    n_open[self.tokens[opened.pop()].name] -= 1
                 opened.append(number)
                 n_open[name] = n_open.get(name, 0) + 1
             elif kind is TokenKind.END and n_open.get(name):
@@ -72,11 +80,12 @@ class MarkupSource:
                     if self.tokens[last].name == name:
                         ends[last] = number
                         break
-        self.ends = ends
+                    inside[last] = number - 1
+        self.ends, self.last = ends, inside | dict.fromkeys(opened, len(self.tokens) - 1)
 
     def end(self, number: int) -> int:
-        """Return the number of the token that ends the element which a token begins."""
-        return self.ends.get(number, number)
+        """Return the number of the last token of the element which a token begins; an EMPTY has itself."""
+        return self.ends.get(number, self.last.get(number, number))
 
     def attributes(self, number: int) -> dict[str, str]:
         """Return the attributes of a tag by their names, as they are written."""
@@ -99,6 +108,21 @@ class MarkupSource:
                 yield match["name"], *match.span(group)
 
 
+# The elements of HTML whose ends may be left out, and what begins after them. Only those that are open innermost count.
+_PARAGRAPH_ENDS = frozenset(
+    "address article aside blockquote details div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header "
+    "hr main menu nav ol p pre section table ul".split()
+)
+_ENDED_BY = {
+    "p": _PARAGRAPH_ENDS,
+    **dict.fromkeys(("dt", "dd"), frozenset(["dt", "dd"])),
+    **dict.fromkeys(("td", "th"), frozenset(["td", "th", "tr", "tbody", "tfoot"])),
+    "tr": frozenset(["tr", "tbody", "tfoot"]),
+    **dict.fromkeys(("thead", "tbody"), frozenset(["tbody", "tfoot"])),
+    **dict.fromkeys(("rt", "rp"), frozenset(["rt", "rp", "rtc"])),
+    "li": frozenset(["li"]),
+    "option": frozenset(["option", "optgroup"]),
+}
 MAX_TOKENS = 4_000_000  # in a part; a book of 500 pages has about 500,000
 _TAG_NAME = re.compile(r"<[^\s/>]+")
 _ATTRIBUTE = re.compile(
@@ -230,7 +254,7 @@ def read_html(text: str, name: str) -> MarkupSource:
     Raises:
         UserError: it is too large; the message names it.
     """
-    return MarkupSource(text, _few(_html_tokens(text), name))
+    return MarkupSource(text, _few(_html_tokens(text), name), is_html=True)
 
 
 def _html_tokens(text: str) -> Iterator[MarkupToken]:

@@ -75,7 +75,8 @@ def _has_main(names: Iterable[str], program: str) -> bool:
 
 def _part(content: bytes, settings: Settings, name: str, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
     text, encoding = decoded(content, f"{settings.name}: {name}")
-    blocks = list(Runs(read_xml(text, f"{settings.name}: {name}"), dialect).blocks())
+    source = read_xml(text, f"{settings.name}: {name}")
+    blocks = list(Runs(source, dialect, joins=not settings.bilingual).blocks())
     if headings:
         blocks = [block for block in blocks if _plain(block) not in headings]
     return TextDocument(Source(text, blocks), encoding, settings)

@@ -16,7 +16,8 @@ _ROLES = {
         ("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base"), Role.INLINE
     ),
     **dict.fromkeys(("text:note", "draw:frame", "draw:custom-shape", "draw:g", "draw:rect", "draw:a"), Role.NESTED),
-    **dict.fromkeys(("text:tracked-changes", "office:annotation", "text:ruby-text", "office:scripts"), Role.HIDDEN),
+    **dict.fromkeys(("text:tracked-changes", "office:scripts"), Role.HIDDEN),
+    "text:ruby-text": Role.READING,
     "text:tab": Role.BREAK,
     "text:line-break": Role.LINE_BREAK,
 }
@@ -53,6 +54,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
         if name in archive.names:
             text, encoding = decoded(archive.read(name), f"{settings.name}: {name}")
             source = read_xml(text, f"{settings.name}: {name}")
-            flow = Flow(source, partial(_role, source), FlowWriter("<text:line-break/>"), is_text=False)
+            writer, joins = FlowWriter("<text:line-break/>"), not settings.bilingual
+            flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
             parts.append((name, TextDocument(Source(text, list(flow.blocks())), encoding, settings)))
     return ArchiveDocument(archive, parts)

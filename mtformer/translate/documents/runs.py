@@ -15,6 +15,7 @@ from mtformer.translate.documents.dialects import Dialect
 from mtformer.translate.documents.flow import FlowWriter
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.pairs import paired, point
 from mtformer.translate.documents.source import Block
 
 _CODE_STYLE = re.compile(
@@ -76,9 +77,15 @@ class _Field:
 class Runs:
     """Finds the paragraphs of a part."""
 
-    def __init__(self, source: MarkupSource, dialect: Dialect) -> None:
-        """Take the part and the names in it."""
-        self._source, self._dialect = source, dialect
+    def __init__(self, source: MarkupSource, dialect: Dialect, *, joins: bool = True) -> None:
+        """Take the part and the names in it.
+
+        Args:
+            source: the part.
+            dialect: the names.
+            joins: whether pairs of empty elements go around words; see :func:`.paired`.
+        """
+        self._source, self._dialect, self._joins = source, dialect, joins
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Yield the paragraphs among some of the part's tokens."""
@@ -88,7 +95,7 @@ class Runs:
             kind, name, _, _ = self._source.tokens[number]
             if kind is TokenKind.START and name in self._dialect.paragraphs:
                 paragraph = _Paragraph(self._source, self._dialect, number)
-                yield from paragraph.blocks()
+                yield from paragraph.blocks(joins=self._joins)
                 for inside in paragraph.nested:
                     yield from self.blocks(*inside)
                 number = self._source.end(number)
@@ -118,7 +125,7 @@ class _Paragraph:
             if not left_open.is_open:
                 self._items.append((Mark(Kind.POINT, left_open.raw), ""))
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, joins: bool) -> Iterator[Block]:
         """Yield the paragraph, if it has text to translate."""
         lengths = Counter[str]()
         for item, format in self._items:
@@ -131,7 +138,10 @@ class _Paragraph:
             return
         base = lengths.most_common(1)[0][0]
         span = (self._tokens[self._first].start, self._tokens[self._stop].start)
-        tokens = list(_with_formats(self._items, base))
+        items = paired([item for item, _ in self._items], joins=joins)
+        tokens = list(
+            _with_formats([(item, format) for item, (_, format) in zip(items, self._items, strict=True)], base)
+        )
         if block := Block.of(span, tokens, RunWriter(self._dialect, self._prefix, base)):
             yield block
 
@@ -181,7 +191,7 @@ class _Paragraph:
             elif name in dialect.breaks:
                 self._add(Mark(Kind.LINE, (self._span(number),)))
             elif name not in dialect.dropped:
-                self._add(Mark(Kind.POINT, (self._span(number),), has_text=name == "fld"))
+                self._add(point(self._source, number, (self._span(number),), has_text=name == "fld"))
                 self.nested.append((number + 1, end))
 
     def _container(self, start: int, stop: int) -> None:
@@ -219,6 +229,8 @@ class _Paragraph:
                 self._add(Mark(Kind.POINT, raw, has_text=name == "t"))
             elif name == "t":
                 self._text(number, format, raw)
+            elif name == "ruby":
+                self._ruby(number, raw)
             elif name == "noBreakHyphen":
                 self._items.append((Text("\u2011"), format))
             elif name in self._dialect.breaks and "w:type=" not in self._written(number):
@@ -228,6 +240,19 @@ class _Paragraph:
             elif name not in self._dialect.dropped:
                 self._add(Mark(Kind.POINT, raw))
                 self.nested.append((number + 1, self._source.end(number)))
+
+    def _ruby(self, number: int, raw: Raw) -> None:
+        """Add characters with their reading, which stays."""
+        before, _, after = raw
+        start, end = self._span(number)
+        bases = [n for n in self._inside(number + 1, self._source.end(number)) if self._tokens[n].name == "w:rubyBase"]
+        if not bases or self._is_collecting():
+            self._add(Mark(Kind.POINT, raw))
+            return
+        inside = bases[0] + 1, self._source.end(bases[0])
+        self._add(Mark(Kind.OPEN, (before, (start, self._tokens[inside[0]].start)), number))
+        self._children(*inside)
+        self._add(Mark(Kind.CLOSE, ((self._tokens[inside[1]].start, end), after), number))
 
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
         """Add the text of an element, in which the characters of a line's end break lines."""
