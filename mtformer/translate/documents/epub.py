@@ -2,17 +2,28 @@
 
 from collections.abc import Iterable
 from functools import partial
+from pathlib import PurePosixPath
+from posixpath import dirname, join, normpath
+from urllib.parse import unquote
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.flow import Flow, FlowWriter, Role
-from mtformer.translate.documents.html import attribute_blocks, language_edits, role_in_html
+from mtformer.translate.documents.html import attribute_blocks, language_edits, role_in_html, without_tags
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_html, read_xml
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Source
 
-_PAGES = (".xhtml", ".html", ".htm")
+_KINDS = {  # of the parts with text, by their media types, and by their names where the book does not tell
+    "application/xhtml+xml": "page",
+    "text/html": "page",
+    "application/x-dtbncx+xml": "contents",
+    "application/oebps-package+xml": "package",
+    **dict.fromkeys((".xhtml", ".html", ".htm"), "page"),
+    ".ncx": "contents",
+    ".opf": "package",
+}
 
 
 def read(content: bytes, settings: Settings) -> ArchiveDocument:
@@ -25,29 +36,47 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     if "META-INF/container.xml" not in archive.names:
         raise UserError(f"{settings.name} is no book in EPUB: META-INF/container.xml is missing")
     encrypted = archive.read("META-INF/encryption.xml") if "META-INF/encryption.xml" in archive.names else b""
+    kinds = {name: _KINDS.get(PurePosixPath(name).suffix.lower(), "") for name in archive.names}
+    for name in [name for name, kind in kinds.items() if kind == "package"]:
+        kinds |= _in_manifest(archive, name, settings)
     parts = []
     for name in archive.names:
-        if name.lower().endswith((*_PAGES, ".ncx", ".opf")):
+        if kinds[name]:
             if name.encode() in encrypted:
                 raise UserError(f"{settings.name} is protected: {name} is encrypted")
-            parts.append((name, _part(archive.read(name), f"{settings.name}: {name}", name, settings)))
+            title = f"{settings.name}: {name}"
+            parts.append((name, _part(archive.read(name), title, kinds[name], settings)))
     return ArchiveDocument(archive, parts)
 
 
-def _part(content: bytes, title: str, name: str, settings: Settings) -> TextDocument:
+def _in_manifest(archive: Archive, package: str, settings: Settings) -> dict[str, str]:
+    """Return the kinds of the parts that a package lists with the media type of text."""
+    title = f"{settings.name}: {package}"
+    source = read_xml(decoded(archive.read(package), title)[0], title)
+    found, names = dict[str, str](), set(archive.names)
+    for number, (kind, tag, _, _) in enumerate(source.tokens):
+        if kind in (TokenKind.START, TokenKind.EMPTY) and tag.rpartition(":")[2] == "item":
+            attributes = source.attributes(number)
+            name = normpath(join(dirname(package), unquote(attributes.get("href", ""))))
+            if name in names and (of_item := _KINDS.get(attributes.get("media-type", ""))):
+                found[name] = of_item
+    return found
+
+
+def _part(content: bytes, title: str, kind: str, settings: Settings) -> TextDocument:
     text, encoding = decoded(content, title)
-    if name.lower().endswith(_PAGES):
+    if kind == "page":
         try:
             source = read_xml(text, title)
         except UserError:
             if "<!ENTITY" in text:
                 raise
             source = read_html(text, title)  # which readers of books accept as well
-        blocks = list(Flow(source, partial(role_in_html, source), FlowWriter("<br/>")).blocks())
-        blocks += attribute_blocks(source)
+        flow = Flow(source, partial(role_in_html, source), FlowWriter("<br/>"))
+        blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
         return TextDocument(Source(text, blocks, list(language_edits(source, settings))), encoding, settings)
     source = read_xml(text, title)
-    if name.lower().endswith(".opf"):
+    if kind == "package":
         return TextDocument(Source(text, [], list(_language(source, settings))), encoding, settings)
     flow = Flow(source, partial(_role_in_contents, source), FlowWriter(" / "), is_text=False)
     return TextDocument(Source(text, list(flow.blocks())), encoding, settings)

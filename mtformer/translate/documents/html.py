@@ -1,7 +1,7 @@
 """HTML: elements inside of sentences become tags of a unit; all others separate sentences."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from html import escape
 
@@ -24,7 +24,7 @@ _TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])  # attrib
 _DESCRIPTIONS = frozenset(
     ["description", "og:title", "og:description", "twitter:title", "twitter:description"]  # names of meta tags
 )
-_ONE_LINE = re.compile(r"<(?:title|option|textarea)[^<>]*>\s*\Z", re.IGNORECASE)  # no tag may stand in these
+_ONE_LINE = frozenset(["title", "option", "textarea"])  # no tag may stand in these
 _NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bnotranslate\b""")
 
 
@@ -81,6 +81,14 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
                 yield block
 
 
+def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks; those of elements in which no tag may stand break lines with a slash."""
+    starts = {token.end for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE}
+    for block in blocks:
+        in_one_line = block.span[0] in starts
+        yield replace(block, writer=FlowWriter(AttributeWriter.line_break)) if in_one_line else block
+
+
 def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the edits that name the target language as that of the page."""
     for kind, name, start, end in source.tokens:
@@ -100,10 +108,6 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     text, encoding = decoded(content, settings.name, HTML_ENCODING)
     source = read_html(text, settings.name)
     flow = Flow(source, lambda number: role_in_html(source, number), FlowWriter("<br>", {"\u00a0": "&nbsp;"}))
-    plain = FlowWriter(AttributeWriter.line_break)
-    blocks = [
-        replace(block, writer=plain) if _ONE_LINE.search(text, 0, block.span[0]) else block for block in flow.blocks()
-    ]
-    blocks += attribute_blocks(source)
+    blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
     edits = list(language_edits(source, settings))
     return TextDocument(Source(text, blocks, edits), encoding, settings)

@@ -1,10 +1,16 @@
 """A source and its blocks: what has been translated is written into its places, and all else stays."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtformer.translate.documents.inline import Kind, Raw, Segment, Span, Text, Token, Writer, segments
+
+_TAG = re.compile(r"<[^<>]+>")
+_ID = re.compile(r"""\s(?:xml:)?id\s*=\s*(?:"[^"]*"|'[^']*')""")
+_WORD_ID = re.compile(r'(?<=\sw:id=")\d{1,8}(?=")')
+_SECOND = 1_000_000_000  # more than the ids of any document, and less than Word takes
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Block:
             tokens += [*self.tokens[position : segment.start], *segment.tokens(translation)]
             position = segment.stop
         tokens += self.tokens[position:]
-        translated = self._written(_once(tokens) if bilingual else tokens, render)
+        translated = self._written(_once(tokens), _again(render)) if bilingual else self._written(tokens, render)
         if bilingual:
             translated = self._written(self.tokens, render) + self.writer.line_break + translated
         return self.finish(translated)
@@ -74,6 +80,15 @@ def _once(tokens: Iterable[Token]) -> Iterator[Token]:
     for token in tokens:
         if isinstance(token, Text) or token.kind is not Kind.POINT or token.has_text:
             yield token
+
+
+def _again(render: Callable[[Raw], str]) -> Callable[[Raw], str]:
+    """Return what writes marks a second time: no other element has their ids, which Word numbers and must have."""
+
+    def renumbered(tag: re.Match[str]) -> str:
+        return _WORD_ID.sub(lambda id: str(_SECOND + int(id[0])), _ID.sub("", tag[0]))
+
+    return lambda raw: _TAG.sub(renumbered, render(raw))
 
 
 @dataclass
