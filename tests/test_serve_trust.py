@@ -324,6 +324,14 @@ def test_requests_at_a_time_of_a_key_are_limited(bundle: Path, key_file: Path) -
         assert client.post("/translate", ASKED | {"api_key": key}).status_code == 200
 
 
+def test_a_document_beyond_the_limits_is_not_even_read(bundle: Path, key_file: Path) -> None:
+    key = limited(key_file, characters_per_month=0)
+    with running(bundle, keys=key_file) as client:
+        asked = {"source": "en", "target": "de", "api_key": key}
+        refused = client.post("/translate_file", data=asked, files={"file": ("a.docx", b"PK no archive")})
+        assert refused.status_code == 456
+
+
 def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr("mtformer.serve.keys.time", SimpleNamespace(monotonic=lambda: now))

@@ -19,8 +19,8 @@ from mtformer.serve.http import File
 from mtformer.serve.keys import Caller
 from mtformer.serve.models import Wanted
 from mtformer.serve.service import Service
-from mtformer.support.errors import MtformerError, UserError
-from mtformer.translate.documents.formats import FORMATS, format_of, read_document
+from mtformer.support.errors import MtformerError
+from mtformer.translate.documents.formats import FORMATS, format_of, read_document, write_document
 from mtformer.translate.documents.seam import Settings
 
 SUFFIXES = [suffix for format in FORMATS for suffix in format.suffixes]
@@ -128,17 +128,19 @@ async def translate_into(
     settings = Settings(wanted.pair.tgt_lang, wanted.pair.src_lang, name=PurePath(file.name).name)
     format = format_of(file.name)
     try:
-        document = await asyncio.to_thread(read_document, file.content, format, settings)
-        units = list(document.units)
+        async with service.reading(caller):
+            document = await asyncio.to_thread(read_document, file.content, format, settings)
+            units = await asyncio.to_thread(lambda: list(document.units))
         result.n_characters = sum(map(len, units))
         results = await service.translate(request, caller, units, wanted, is_bulk=True)
-        result.content = await asyncio.to_thread(document.with_translations, [best.text for best, *_ in results])
+        texts = [best.text for best, *_ in results]
+        result.content = await asyncio.to_thread(write_document, document, texts, format, settings)
     except MtformerError as error:
         result.error = str(error)
         raise
-    except Exception as error:  # of a library that reads the format
-        result.error = f"{settings.name} cannot be read as {format.name}"
-        raise UserError(result.error) from error
+    except Exception:
+        result.error = f"{settings.name} cannot be translated"
+        raise
 
 
 async def translate_later(result: Result, *args: Any) -> None:

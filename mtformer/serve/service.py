@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ OPTIONS = (
     *("sample", "temperature", "top_k", "top_p", "seed"),
 )
 _MOST_DETECTED = 1_000  # characters of a text that its language is detected by
+_MOST_READ = 2  # documents at a time: a large one takes a gigabyte
 _BULK_CHARACTERS = 10  # times as many as other requests files may have
 _BULK = 0.25  # the weight of files beside other requests
 
@@ -73,6 +74,7 @@ class Service:
         """
         self.models, self.store, self.keys, self.settings = models, store, keys, settings
         self.metrics, self.meter = Metrics(), Meter()
+        self._places_to_read = asyncio.Semaphore(_MOST_READ)
         self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
         self.is_ready = False
         self._explaining = Lock()
@@ -144,6 +146,24 @@ class Service:
         most = self.settings.max_characters * (_BULK_CHARACTERS if is_bulk else 1)
         if n_characters > most:
             raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
+        with self._counted(caller, n_characters):
+            yield
+        self.store.count(caller.name, n_characters)
+        self.metrics.characters.add(n_characters, key=caller.name)
+
+    @asynccontextmanager
+    async def reading(self, caller: Caller) -> AsyncIterator[None]:
+        """Count a request while the block reads its document, of which nobody knows yet how many characters it has.
+
+        Raises:
+            ServiceError: it exceeds a limit, or too many others wait.
+        """
+        with self._counted(caller, 1):
+            async with self._places_to_read:
+                yield
+
+    @contextmanager
+    def _counted(self, caller: Caller, n_characters: int) -> Iterator[None]:
         if self.scheduler.waiting_tokens > _MOST_WAITING:
             raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
         quota = caller.limits.characters_per_month
@@ -151,8 +171,6 @@ class Service:
             raise ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
         with self.meter.admit(caller, n_characters):
             yield
-        self.store.count(caller.name, n_characters)
-        self.metrics.characters.add(n_characters, key=caller.name)
 
     async def translate(
         self,
