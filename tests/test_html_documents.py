@@ -90,6 +90,24 @@ def test_the_encoding_stays_and_what_it_lacks_becomes_an_entity() -> None:
         translated(b"<p>\xff\xfe\x00a", "a.html")
 
 
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [("iso-8859-1", "cp1252"), ("us-ascii", "cp1252"), ("gb2312", "gb18030"), ("utf-16", "utf-8"), ("utf8", "utf-8")],
+)
+def test_encodings_are_those_that_browsers_read(declared: str, encoding: str) -> None:
+    text = "\u9555\u57d4" if encoding == "gb18030" else "\u201chot\u201d"
+    page = f'<meta charset="{declared}"><p>{text} dog'.encode(encoding)
+    assert units(page, "a.html") == [f"{text} dog"]
+    assert translated(page, "a.html", identity) == page
+    assert translated(page, "a.html", lambda texts: [f"{text} Hund"]) == page.replace(b"dog", b"Hund")
+
+
+@pytest.mark.parametrize("declared", ["undefined", "punycode", "unicode_escape", "rot13", "no-such-encoding"])
+def test_a_page_in_no_encoding_is_refused(declared: str) -> None:
+    with pytest.raises(UserError, match=f"a.html: the text is not {declared.upper()}"):
+        translated(f'<meta charset="{declared}"><p>A dog', "a.html")
+
+
 def test_bilingual_pages_have_a_line_of_each_language() -> None:
     assert translated("<title>A dog</title><p>A <b>man</b>", "a.html", bilingual=True).decode() == (
         "<title>A dog / A DOG</title><p>A <b>man</b><br>A <b>MAN</b>"

@@ -1,6 +1,7 @@
 """Files of messages: keys, comments and translations that are there stay."""
 
 import re
+from collections.abc import Sequence
 
 import polib
 import pytest
@@ -170,6 +171,37 @@ def test_yaml_keeps_comments_styles_and_what_is_no_text() -> None:
     ] * 5
 
 
+def test_yaml_leaves_what_has_a_tag_of_its_own() -> None:
+    tagged = "a: !!binary aGVsbG8gd29ybGQ=\nb: !Ref My dog\nc: !include a file\nd: !Join [one, two]\ne: !!str A dog\n"
+    assert translated(tagged, "a.yml").decode() == tagged.replace("A dog", "A DOG")
+    assert units("a: ! A dog\nb: !!map {c: Two dogs}\n", "a.yml") == ["A dog", "Two dogs"]
+
+
+@pytest.mark.parametrize("indicator", ["|", "|2", "|-", "|+", ">", ">2", ">-", ">+"])
+@pytest.mark.parametrize(
+    "text", ["One dog\n", "One\ntwo\n\n\nthree\n\n", "One\n\ntwo\n   code\n\nthree\n", " One\ntwo\n"]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blocks_of_yaml_keep_their_lines(indicator: str, text: str, end: str) -> None:
+    indicator = indicator if "2" in indicator or not text.startswith(" ") else f"{indicator[0]}2{indicator[1:]}"
+    block = "".join(f"  {line}{end}" if line else end for line in text.split("\n")[:-1])
+    source = f"a: {indicator}{end}{block}b: x{end}"
+    value = yaml.safe_load(source)["a"]
+    written = translated(source, "a.yml", shout).decode()
+    assert yaml.safe_load(written) == {"a": value.upper(), "b": "X"}
+    assert set(written.replace(end, "")).isdisjoint("\r\n")
+
+
+def shout(texts: Sequence[str]) -> list[str]:
+    return [text.upper() for text in texts]
+
+
+def test_a_language_whose_code_is_a_truth_value_gets_quotes() -> None:
+    content = b"en:\n  a: A dog\n"
+    document = read_document(content, format_of("a.yml"), Settings("no", "en", name="a.yml"))
+    assert yaml.safe_load(document.with_translations(["En hund"])) == {"no": {"a": "En hund"}}
+
+
 def test_a_translation_that_would_be_something_else_in_yaml_gets_quotes() -> None:
     written = translated("a: one\nb: two\n", "a.yml", lambda texts: ["key: value # x", "yes"])
     assert yaml.safe_load(written) == {"a": "key: value # x", "b": "yes"}
@@ -212,6 +244,30 @@ def test_xliff_keeps_its_translations_and_marks_ours_for_review() -> None:
     assert lines[4] == f'    <target {REVIEW}>HELLO <g id="1">BIG</g> WORLD <x id="2"/></target>'
     assert lines[6].endswith(f"<target {REVIEW}>TWO DOGS</target></trans-unit>")
     assert [line for line in lines if line not in XLIFF.split("\n")] == [lines[1], lines[4], lines[6]]
+
+
+def test_tabs_and_control_characters_stay_and_end_units() -> None:
+    assert units('{"a": "One\\tTwo dogs\\u001b[1m big\\u001b[0m"}', "a.json") == ["One", "Two dogs", "big"]
+    assert translated("One\tTwo dogs\nEnd\t\n", "a.txt") == b"ONE\tTWO DOGS\nEND\t\n"
+    catalogue = 'msgid "\\033[1mbold\\x1b[0m\\t\\303\\274ber"\nmsgstr ""\n'
+    assert units(catalogue, "a.po") == ["bold", "\u00fcber"]
+    assert 'msgstr "\\033[1mBOLD\\033[0m\\t\u00dcBER"' in translated(catalogue, "a.po").decode()
+    properties = "a=One\\tdog \\uD83D\\uDE00\nb=\\u001b[1mTwo\nc=half \\uD83D\n"
+    assert units(properties, "a.properties") == ["One", "dog \U0001f600", "Two"]
+    assert translated(properties, "a.properties").decode() == (
+        "a=ONE\\tDOG \\uD83D\\uDE00\nb=\\u001B[1mTWO\nc=half \\uD83D\n"
+    )
+    choice = '{"n": "{n, plural, one { one\\tdog } other {dogs\\nor none}}"}'
+    assert translated(choice, "a.json").decode() == choice.replace(r"one\tdog", r"ONE\tDOG").replace(
+        r"dogs\nor none", r"DOGS\nOR NONE"
+    )
+
+
+def test_a_fuzzy_mark_counts_for_its_own_message_only() -> None:
+    obsolete = '#, fuzzy\n#~ msgid "old"\n#~ msgstr "alt"\n\n'
+    message = 'msgid "done"\nmsgstr "fertig"\n'
+    for catalogue in (f"{obsolete}{message}", f"#, fuzzy\n\n{message}", f"{obsolete.rstrip()}\n{message}"):
+        assert translated(catalogue, "a.po").decode() == catalogue
 
 
 def test_xliff_is_translated_beside_suggestions_of_others() -> None:

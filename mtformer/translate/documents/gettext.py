@@ -21,7 +21,9 @@ _CHARSET = re.compile(rb'^(?:msgstr )?"Content-Type:[^"]*charset=([\w.-]+)', re.
 _DECLARATION = re.compile(_CHARSET.pattern.decode(), re.MULTILINE)
 _LANGUAGE = re.compile(r'"Language:([^"\\]*)\\n"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()} | {'"': '\\"', "\\": "\\\\"}
+_CODES = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
+_ESCAPED = _CODES | {character: f"\\{letter}" for letter, character in _ESCAPES.items()} | {'"': '\\"', "\\": "\\\\"}
+_ESCAPE = re.compile(r"(?P<bytes>(?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\(?P<letter>.)")
 
 
 @dataclass
@@ -78,6 +80,8 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
             if is_new and entry.texts:
                 yield entry
                 entry, key = _Entry(), ""
+            elif match is None or (match["comment"] or "").startswith("#~"):
+                entry.is_fuzzy = False  # it was that of a message that is not used any more
         if match is not None and match["comment"] is not None:
             entry.is_fuzzy |= match["comment"].startswith("#,") and "fuzzy" in match["comment"]
         elif match is not None:
@@ -105,7 +109,14 @@ def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(match: re.Match[str]) -> str:
+    if match["bytes"] is None:
+        return _ESCAPES.get(match["letter"], match["letter"])
+    codes = (int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in match["bytes"].split("\\")[1:])
+    return bytes(code & 0xFF for code in codes).decode("utf-8", "replace")
 
 
 def _quoted(text: str, line_end: str) -> str:

@@ -7,6 +7,7 @@ no document needs them, and a few lines of them may stand for gigabytes.
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -161,23 +162,51 @@ _PREFIXES = {
 }
 XML_ENCODING = re.compile(rb"""\A<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 HTML_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._-]+)""", re.IGNORECASE)
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UTF16 = ("utf-16", "utf-32")  # a text that names these in ASCII is in UTF-8, as browsers know
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_NO_ENCODINGS = frozenset(["undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"])  # of files
+# What browsers read instead of encodings that lack characters, or that have control characters in their places.
+_WIDER = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+_CONTROL = re.compile("[\x80-\x9f]")
 
 
 def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCODING) -> tuple[str, str]:
     """Return a text and its encoding: that of its byte order mark, or that which it declares, or else UTF-8.
 
+    The byte order mark of UTF-16 is the first character of the text.
+
     Raises:
         UserError: the text has another one; the message names it.
     """
     encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), None)
-    if encoding is None:
-        declared = declaration.search(content[:1024])
-        encoding = declared[1].decode().lower() if declared else "utf-8"
-    try:
-        return content.decode(encoding), encoding
-    except (UnicodeDecodeError, LookupError):
-        raise UserError(f"{name}: the text is not {encoding.upper().removesuffix('-SIG')}") from None
+    declared = None if encoding else declaration.search(content[:1024])
+    named = declared[1].decode() if declared else encoding or "utf-8"
+    found: dict[str, str] = {}
+    for each in _encodings(named) if declared else [named]:
+        with suppress(UnicodeError, LookupError):
+            found[each] = content.decode(each)
+    if not found:
+        raise UserError(f"{name}: the text is not {named.upper().removesuffix('-SIG')}")
+    best = next((each for each, text in found.items() if not _CONTROL.search(text)), next(iter(found)))
+    return found[best], best
+
+
+def _encodings(named: str) -> Iterator[str]:
+    """Yield the encodings that a text may have, given the name of that which it declares."""
+    with suppress(LookupError):
+        encoding = codecs.lookup(named).name
+        if encoding not in _NO_ENCODINGS:
+            yield "utf-8" if encoding.startswith(_UTF16) else encoding
+        if encoding in _WIDER:
+            yield _WIDER[encoding]
 
 
 def read_xml(text: str, name: str) -> MarkupSource:

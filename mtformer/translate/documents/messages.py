@@ -8,10 +8,9 @@ from functools import partial
 import yaml
 
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.vocabulary import on_one_line
-from mtformer.translate.documents.inline import Segment, Span, Text
+from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import PlainWriter, plain_block
+from mtformer.translate.documents.plain import PlainWriter, plain_block, plain_segments
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
@@ -24,9 +23,12 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_LEVELS = 200  # of collections in YAML
 _MAX_DEPTH = 5  # of choices inside of choices
 _SPECIAL = "\n,[]{}#:&*!|>'\"%@`"  # characters that may mean something in YAML
+_YAML_TAG = "tag:yaml.org,2002:"
+_YAML_TEXT = (None, "!", f"{_YAML_TAG}str")  # the tags of scalars that are text
 _YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
 _PROPERTY = re.compile(
-    r"^[ \t\f]*(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)", re.MULTILINE
+    r"^\ufeff?[ \t\f]*(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)",
+    re.MULTILINE,
 )
 # An argument of ICU that chooses one of several messages, up to its first message.
 _CHOICE = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
@@ -43,12 +45,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Block 
     parts = _choice(text)
     if parts is None:
         return plain_block(span, text, finish=escape)
-    tokens = [Text(part) for part, _ in parts]
-    found = [
-        Segment(place, place + 1, on_one_line(part), None)
-        for place, (part, is_message) in enumerate(parts)
-        if is_message and any(map(str.isalpha, part))
-    ]
+    tokens, found = plain_segments(parts, joins=False)
     return Block(span, tokens, found, PlainWriter(), escape) if found else None
 
 
@@ -138,14 +135,16 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
         raise UserError(f"{settings.name} is not YAML: {' '.join(str(error).split())}") from None
     roots = [event for event, depth, is_key in values if is_key and depth == 1]
     edits = [
-        (_span(text, root), settings.tgt_lang) for root in roots[:1] if [root.value] == [settings.src_lang] * len(roots)
+        (_span(text, root), _yaml_scalar("", root.style or None, root.value, settings.tgt_lang))
+        for root in roots[:1]
+        if [root.value] == [settings.src_lang] * len(roots)
     ]
     blocks = []
     for event, _, is_key in values:
         if not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
             written = text[slice(*span)]
-            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style or None))
+            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style or None, event.value))
             blocks += [block] if block else []
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 
@@ -161,19 +160,21 @@ def _span(text: str, event: yaml.ScalarEvent) -> Span:
 def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
     """Yield each scalar with its depth and whether it is a key; aliases are not followed."""
     expected: list[bool | None] = []  # for each mapping whether a key comes next; None for a sequence
+    opaque = _MAX_LEVELS  # from this level on, texts are arguments of a tag
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionEndEvent):
             expected.pop()
-        elif isinstance(event, yaml.ScalarEvent):
+            opaque = _MAX_LEVELS if len(expected) <= opaque else opaque
+        elif isinstance(event, yaml.ScalarEvent) and len(expected) <= opaque and event.tag in _YAML_TEXT:
             yield event, len(expected), bool(expected and expected[-1])
-        if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-            is_start = isinstance(event, yaml.CollectionStartEvent)
-            if expected and expected[-1] is not None and not is_start:
-                expected[-1] = not expected[-1]
+        if isinstance(event, yaml.CollectionStartEvent):
             if len(expected) == _MAX_LEVELS:
                 raise RecursionError
-            if is_start:
-                expected.append(True if isinstance(event, yaml.MappingStartEvent) else None)
+            if event.tag is not None and not event.tag.startswith(_YAML_TAG):
+                opaque = min(opaque, len(expected))
+            expected.append(True if isinstance(event, yaml.MappingStartEvent) else None)
+        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent) and expected and expected[-1] is not None:
+            expected[-1] = not expected[-1]
 
 
 def _is_plain_text(value: str) -> bool:
@@ -182,33 +183,45 @@ def _is_plain_text(value: str) -> bool:
     return not any(pattern.match(value) for _, pattern in [*resolvers.get(value[:1], ()), *resolvers.get(None, ())])
 
 
-def _yaml_scalar(written: str, style: str | None, text: str) -> str:
-    """Write a text in the style of the scalar that it replaces, if it can be."""
-    lines = text.rstrip("\n").split("\n")
-    if style in ("|", ">"):
-        header, *old = written.split("\n")
-        indent = next((line[: len(line) - len(line.lstrip())] for line in old if line.strip()), "  ")
-        body = ("\n" if style == "|" else "\n\n").join(indent + line if line else "" for line in lines)
-        return f"{header}\n{body}{written[len(written.rstrip()) :]}"
+def _yaml_scalar(written: str, style: str | None, old: str, text: str) -> str:
+    """Write a text in the style of the scalar that it replaces, if it can be.
+
+    Args:
+        written: the scalar as it is written.
+        style: its style: ``|``, ``>``, a quotation mark, or None.
+        old: its value.
+        text: the new value.
+    """
+    lines, tail = text.rstrip("\n").split("\n"), written[len(written.rstrip()) :]
+    if style in ("|", ">") and not (style == ">" and re.search(r"^[ \t]", text, re.MULTILINE)):
+        line_end = "\r\n" if "\r\n" in written else "\n"
+        header, *body = written.split("\n")
+        first = next((line for line in body if line.strip()), "  ")
+        own = next((line for line in old.split("\n") if line.strip()), "")
+        indent = first[: len(first) - len(first.lstrip()) - (len(own) - len(own.lstrip()))]
+        new = "\n".join(indent + line if line else "" for line in lines)
+        new = re.sub(r"\n+", r"\n\g<0>", new) if style == ">" else new  # there, the first of several is a space
+        return f"{header.rstrip()}{line_end}{new.replace(chr(10), line_end)}{tail}"
     if style == "'" and len(lines) == 1:
         return "'" + text.replace("'", "''") + "'"
     is_simple = text[:1].isalnum() and not set(text) & set(_SPECIAL) and text == text.strip()
     if style is None and is_simple and _is_plain_text(text):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False) + tail
 
 
 def read_properties(content: bytes, settings: Settings) -> TextDocument:
     """Read properties of Java, in UTF-8 or ISO 8859-1."""
     try:
-        text, encoding = content.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
+        text, encoding = decoded(content, settings.name)
+    except UserError:
         text, encoding = content.decode("latin-1"), "latin-1"
     blocks = []
     for match in _PROPERTY.finditer(text):
         value = re.sub(r"\\\r?\n[ \t\f]*", "", match["value"])
         value = re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", lambda escape: _character(escape[1]), value)
         has_arguments = re.search(r"\{\d", value) is not None  # then an apostrophe is written twice
+        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # characters of two escapes
         value = value.replace("''", "'") if has_arguments else value
         escape = partial(_property, is_ascii=text.isascii() or encoding != "utf-8", has_arguments=has_arguments)
         block = message_block(match.span("value"), value, escape)
@@ -226,8 +239,9 @@ def _property(text: str, *, is_ascii: bool, has_arguments: bool) -> str:
     text = text.replace("'", "''") if has_arguments else text
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     text = "\\" * text.startswith(" ") + text
-    if not is_ascii:
-        return text
-    units = text.encode("utf-16-be")
-    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
-    return "".join(chr(code) if code < 128 else f"\\u{code:04X}" for code in codes)
+    return re.sub(r"[^ -~]" if is_ascii else r"[\x00-\x1f\x7f]", _escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
+    return "".join(f"\\u{units[place : place + 2].hex().upper()}" for place in range(0, len(units), 2))

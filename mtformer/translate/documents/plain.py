@@ -3,7 +3,8 @@
 Lines that were wrapped are joined, as in a text document, and their translation is wrapped again.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mtformer.text.lines import Line
@@ -11,6 +12,10 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.documents.inline import Segment, Span, Text, texts
 from mtformer.translate.documents.source import Block
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
+
+# Control characters, and sequences of them that color a terminal: they stay, and a unit ends at them.
+_CONTROL = re.compile("((?:\x1b\\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])+)")
+_HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,28 @@ def plain_block(
         is_kept: whether the file stays as it is where the translation equals the text.
         joins: whether wrapped lines are joined.
     """
+    if _HALF.search(text):
+        return None
+    tokens, found = plain_segments([(text, True)], joins=joins)
+    return Block(span, tokens, found, PlainWriter(), finish, is_kept) if found else None
+
+
+def plain_segments(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[list[Text], list[Segment]]:
+    """Return the tokens of a text, and its units.
+
+    Args:
+        parts: its parts, and whether each is translated.
+        joins: whether wrapped lines are joined.
+    """
     tokens: list[Text] = []
     found: list[Segment] = []
-    for stretch, paragraph in _paragraphs(text, joins=joins):
-        if paragraph is not None:
-            unit = on_one_line(paragraph.text)
-            found.append(Segment(len(tokens), len(tokens) + 1, unit, None, paragraph.laid_out))
-        tokens.append(Text(stretch))
-    return Block(span, tokens, found, PlainWriter(), finish, is_kept) if found else None
+    for part, is_translated in parts:
+        for stretch, paragraph in _paragraphs(part, joins=joins) if is_translated else [(part, None)]:
+            if paragraph is not None:
+                unit = on_one_line(paragraph.text)
+                found.append(Segment(len(tokens), len(tokens) + 1, unit, None, paragraph.laid_out))
+            tokens.append(Text(stretch))
+    return tokens, found
 
 
 def _paragraphs(text: str, *, joins: bool) -> Iterator[tuple[str, Paragraph | None]]:
@@ -60,10 +79,10 @@ def _paragraphs(text: str, *, joins: bool) -> Iterator[tuple[str, Paragraph | No
         stretch = "\n".join(lines[paragraph.number : end])
         if paragraph.number:
             yield "\n", None
-        if not any(map(str.isalpha, stretch)):
-            yield stretch, None
-        elif paragraph.width:
+        if paragraph.width and any(map(str.isalpha, stretch)) and not _CONTROL.search(paragraph.text):
             yield stretch, paragraph
-        else:
-            for part in texts(stretch):
-                yield part.text, Paragraph(paragraph.number, part.text) if part.text.strip() else None
+            continue
+        for place, piece in enumerate(_CONTROL.split(stretch)):
+            for part in [Text(piece)] if place % 2 else texts(piece):
+                is_unit = not place % 2 and any(map(str.isalpha, part.text))
+                yield part.text, Paragraph(paragraph.number, part.text) if is_unit else None
