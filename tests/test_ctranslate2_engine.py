@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
 from mtformer.engines.loading import converted
 from mtformer.engines.torch import TorchEngine
-from mtformer.search.engine import Engine, SearchRequest
+from mtformer.search.engine import Engine, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import ranked
 from mtformer.support.errors import MtformerError, UserError
 
@@ -96,9 +97,13 @@ def test_a_lone_hypothesis_is_scored_only_where_its_tokens_need_it(
     engines: tuple[Engine, Engine], bundle: Bundle, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     scored: list[int] = []
-    monkeypatch.setattr(
-        engines[1], "_score", lambda requests, score=engines[1]._score: scored.append(len(requests)) or score(requests)
-    )
+    score_batch = CTranslate2Engine._score
+
+    def score_and_count(engine: CTranslate2Engine, requests: Sequence[ScoreRequest]) -> list[list[float]]:
+        scored.append(len(requests))
+        return score_batch(engine, requests)
+
+    monkeypatch.setattr(CTranslate2Engine, "_score", score_and_count)
     chosen, requests = SearchOptions.model_validate(options), requests_of(bundle)
     expected = candidates(engines[1], requests, chosen)
     scored.clear()
