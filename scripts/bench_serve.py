@@ -23,6 +23,7 @@ import time
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from mtformer import Translator
 from mtformer.support.terminal import as_text
 
 HEADER = ("what", "connections", "sentences/s", "ratio", "p50 ms", "p95 ms", "p99 ms", "CPU ms", "failed")
+SECONDS = 60  # after which a request has failed
 SOAK_PART = 2_000  # requests between two looks at the memory
 MTFORMER = [sys.executable, "-m", "mtformer"]
 
@@ -82,19 +84,25 @@ class Connection:
             f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         )
         try:
-            if self._streams is None:
-                self._streams = await asyncio.open_connection(self._host, self._port)
-            reader, writer = self._streams
-            writer.write(head.encode() + b"\r\n" + body)
-            answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            size = re.search(r"content-length: (\d+)", answer)
-            await reader.readexactly(int(size[1]) if size else 0)
-        except (OSError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(SECONDS):
+                answer = await self._exchange(head.encode() + b"\r\n" + body)
+        except (OSError, asyncio.IncompleteReadError):  # also when time is up
             self.close()
             return False
         if "connection: close" in answer:
             self.close()
         return answer.split()[1] == "200"
+
+    async def _exchange(self, request: bytes) -> str:
+        """Send a request, and return the head of the response."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(self._host, self._port)
+        reader, writer = self._streams
+        writer.write(request)
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        size = re.search(r"content-length: (\d+)", answer)
+        await reader.readexactly(int(size[1]) if size else 0)
+        return answer
 
     def close(self) -> None:
         """Close it."""
@@ -246,7 +254,9 @@ def main() -> None:
     parser.add_argument("input", type=Path, help="sentences, one a line")
     parser.add_argument("--pair", default="en-de", help="the direction")
     parser.add_argument("--precision", default="fp32", help="of mtformer; LibreTranslate takes int8 on a CPU")
-    parser.add_argument("--lines", type=int, default=1_000, help="sentences of each turn")
+    parser.add_argument(
+        "--lines", type=int, default=1_000, help="sentences of each turn, those of the input again and again"
+    )
     parser.add_argument("--lone", type=int, default=100, help="sentences over one connection")
     parser.add_argument("--list", type=int, default=32, help="sentences of a list")
     parser.add_argument("--load", type=float, default=0.5, help="of the open loop, as a share of the throughput")
@@ -254,8 +264,8 @@ def main() -> None:
     parser.add_argument("--url", action="append", default=[], help="another server; repeatable")
     parser.add_argument("--soak", type=int, default=0, help="requests that are sent while memory is watched")
     args = parser.parse_args()
-    texts = args.input.read_text(encoding="utf-8").splitlines()[: args.lines]
-    translator = Translator.load(args.model, engine="auto", precision=args.precision)
+    texts = list(islice(cycle(args.input.read_text(encoding="utf-8").splitlines()), args.lines))
+    translator = Translator.load(args.model, engine="auto", precision=args.precision, token_log_probs=False)
     translator.translate(texts[:64])
     offline = [at_once(translator, texts)]
     measured: list[Measured] = []
