@@ -1,5 +1,6 @@
 """mtformer improve: the plan, what each stage gives, resuming after kills, and what is refused."""
 
+import errno
 import json
 import shlex
 import shutil
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Project, make_project, sentence_pairs
-from faults import PowerCut
+from faults import PowerCut, disk_error_before
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import load_config
@@ -17,7 +18,7 @@ from mtformer.improve import run, stages
 from mtformer.improve.plan import Baseline, make_plan
 from mtformer.improve.run import Request, improve
 from mtformer.improve.state import State, locked
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.training import trainer
 from mtformer.translate.jobs.partial import PartialFile
 
@@ -171,6 +172,17 @@ def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monk
         monkeypatch.setattr(stages, name, None)
     result = project.mtformer("improve", "config.yaml", "--output", "better")
     assert (result.status, result.stdout) == (0, printed)
+
+
+def test_a_full_disk_is_reported_and_made_up_for(whole: tuple[Project, str], tmp_path: Path) -> None:
+    project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
+    shutil.copytree(whole[0].folder, project.folder)
+    (project.folder / "better/model.safetensors").unlink()
+    for n in (0, 8, 20, 40):
+        with disk_error_before(n, errno.ENOSPC), pytest.raises(MtformerError, match="No space left on device"):
+            run_improve(project)
+    run_improve(project)
+    assert digest(project) == digest(whole[0])
 
 
 def test_stages_without_a_gain_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -282,15 +282,8 @@ def _write_texts(configs: Configs, texts: _Texts) -> None:
 
 def _publish(run: RunFolder, bundle: Path, output: Path) -> None:
     """Copy the files of a run, but its checkpoints, and a model into the folder that the user has named."""
-    to = RunFolder(output)
     tokenizers = [run.joint_tokenizer, *run.separate_tokenizers]
-    files = [run.config, run.metrics, run.samples, run.starts, *tokenizers]
+    files = [run.config, run.metrics, run.samples, run.starts, *tokenizers, *run.held_out.glob("*")]
     for file in (file for file in files if file.is_file()):
-        write_atomically(output / file.name, _copier(file))
-    if run.held_out.is_dir():
-        shutil.copytree(run.held_out, to.held_out, dirs_exist_ok=True)
-    write_atomically(to.bundle, _copier(bundle))
-
-
-def _copier(file: Path) -> Callable[[Path], object]:
-    return partial(shutil.copyfile, file)
+        write_atomically(output / file.relative_to(run.path), partial(shutil.copyfile, file))
+    write_atomically(RunFolder(output).bundle, partial(shutil.copyfile, bundle))
