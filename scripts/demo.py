@@ -1,5 +1,6 @@
 """All of mtformer without data of your own: train on the phrasebook, translate, evaluate. It took 1:37 on two cores."""
 
+import os
 import shlex
 
 from environment import ROOT, python_with, run
@@ -17,7 +18,7 @@ mtformer translate --model runs/demo "She bet three chips."
 # "it" refers to the animal or to the street; Chinese repeats the noun unless it is an animal.
 mtformer translate --model runs/demo "The animal didn't cross the street because it was too tired."
 mtformer translate --model runs/demo "The animal didn't cross the street because it was too wide."
-# It reads what people type, and notes the words that it does not know.
+# It reads what people type. What it makes of a word that it does not know is a guess, which it says.
 mtformer translate --model runs/demo "i don't eat chips"
 mtformer translate --model runs/demo "I saw a zebra."
 mtformer eval --model runs/demo
@@ -27,6 +28,7 @@ mtformer explain --model runs/demo --output runs/demo/lesson.html \
 --compare "The animal didn't cross the street because it was too wide."
 mtformer export runs/demo --to html --output runs/demo/translator.html
 """
+NEXT = 'mtformer translate "The old man is reading a book in the park."'
 FOLDER = ROOT / "runs/demo"
 PAGES = {"lesson.html": "what the model sees in “it”", "translator.html": "translate whatever you type, offline"}
 
@@ -44,6 +46,8 @@ def main() -> None:
     print("\nOpen in a browser:")
     for page, what in PAGES.items():
         print(f"    {(FOLDER / page).as_uri()} ({what})")
+    activate = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
+    print(f"\nGo on with your own sentences, or with the tour (docs/tour.md):\n    {activate}\n    {NEXT}")
 
 
 if __name__ == "__main__":
