@@ -1,5 +1,6 @@
 """A server in a thread of the tests' own process."""
 
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,12 +47,11 @@ class Client:
     def post(self, path: str, json: Any = None, **given: Any) -> requests.Response:
         return requests.post(self.url + path, json=json, timeout=SECONDS, **given)
 
-    def metric(self, name: str) -> float:
-        """Return the sum of a metric over all labels."""
-        lines = self.get("/metrics").text.splitlines()
-        return sum(
-            float(line.split()[-1]) for line in lines if line.startswith((f"mtformer_{name} ", f"mtformer_{name}{{"))
-        )
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the sum of a metric over all samples that have these labels."""
+        wanted = {f'{label}="{value}"' for label, value in labels.items()}
+        found = re.findall(rf"^mtformer_{name}(?:{{(.*)}})? (\S+)$", self.get("/metrics").text, re.MULTILINE)
+        return sum(float(value) for shown, value in found if wanted <= set(shown.split(",")))
 
 
 @contextmanager

@@ -128,7 +128,6 @@ def test_requests_need_a_key_where_there_are_keys(bundle: Path, key_file: Path) 
         for path in ("/health", "/ready", "/metrics", "/openapi.json"):
             assert client.get(path).status_code == 200
         assert client.get("/frontend/settings").json()["keyRequired"] is True
-        assert client.get("/metrics").text.count('key="ada"') == 1
 
 
 def test_a_glossary_belongs_to_its_key(bundle: Path, key_file: Path, tmp_path: Path) -> None:
@@ -433,13 +432,12 @@ def test_malformed_bodies_are_refused(server: Client, path: str, body: bytes, ki
 def test_a_client_that_goes_takes_its_texts_with_it(server: Client) -> None:
     body = json.dumps(ASKED).encode()
     with held(server) as gate:
-        before = server.metric("requests_total")
+        before = server.metric("requests_total", route="/translate", status="499")
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS)
         connection.sendall(head("Content-Type: application/json", f"Content-Length: {len(body)}") + body)
         assert gate.reached.wait(SECONDS)
         connection.close()
-        until(lambda: server.metric("requests_total") > before + 1)
-        assert 'route="/translate",status="499"' in server.get("/metrics").text
+        until(lambda: server.metric("requests_total", route="/translate", status="499") == before + 1)
         gate.opened.set()
     assert server.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
 
@@ -493,7 +491,7 @@ def test_what_was_accepted_is_answered_before_the_server_stops(bundle: Path) -> 
     with running(bundle) as client, held(client) as gate, ThreadPoolExecutor(4) as threads:
         answers = [threads.submit(client.post, "/translate", ASKED) for _ in range(4)]
         assert gate.reached.wait(SECONDS)
-        until(lambda: client.metric("requests_total") >= 0 and len(client.server.server_state.connections) >= 4)
+        until(lambda: len(client.server.server_state.tasks) == 4)
         client.server.should_exit = True
         gate.opened.set()
         assert [answer.result(SECONDS).json() for answer in answers] == 4 * [{"translatedText": PAIRS[TEXT]}]

@@ -99,7 +99,9 @@ def caller_of(request: Request, given: Mapping[str, Any]) -> Caller:
     if scheme.lower() not in _SCHEMES:
         key = next((str(given[name]) for name in ("api_key", "auth_key") if given.get(name)), "")
         key = key or request.query_params.get("api_key", "")
-    return service_of(request).caller(key.strip())
+    caller = service_of(request).caller(key.strip())
+    request.state.caller = caller.name  # for the log
+    return caller
 
 
 def text_of(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
@@ -220,8 +222,9 @@ class Gate:
 
         try:
             await self._app(scope, _limited(scope, receive), answer)
-        except ClientGoneError:
-            pass
+        except Exception:  # which is answered outside
+            status = 500
+            raise
         finally:
             self._record(scope, status, time.monotonic() - start)
 
@@ -230,10 +233,11 @@ class Gate:
         route = self._paths.get(scope.get("endpoint"), "other")
         metrics = self._service.metrics
         metrics.requests.add(route=route, status=str(status))
-        metrics.seconds.observe(seconds)
+        metrics.seconds.observe(seconds, route=route)
         if route not in _QUIET:
             shown = {"method": scope["method"], "route": route, "status": status, "ms": round(seconds * 1000, 1)}
-            shown |= {"key": scope["state"]["caller"]} if scope.get("state", {}).get("caller") else {}
+            if caller := scope.get("state", {}).get("caller"):
+                shown["key"] = caller
             log.info("%s %s %d", scope["method"], route, status, extra={"metrics": shown})
 
 

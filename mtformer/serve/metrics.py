@@ -34,30 +34,34 @@ class Counter:
 
 
 class Histogram:
-    """How often values were up to each of some bounds."""
+    """How often values were up to each of some bounds, for each combination of labels."""
 
     kind = "histogram"
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds, self._counts, self._sum = bounds, [0] * (len(bounds) + 1), 0.0
+        self._bounds = bounds
+        self._counts: defaultdict[Labels, list[int]] = defaultdict(lambda: [0] * (len(bounds) + 1))
+        self._sums: defaultdict[Labels, float] = defaultdict(float)
         self._lock = Lock()
 
-    def observe(self, value: float) -> None:
-        """Count a value."""
+    def observe(self, value: float, **labels: str) -> None:
+        """Count a value with these labels."""
+        key = tuple(labels.items())
         with self._lock:
-            self._counts[bisect_left(self._bounds, value)] += 1
-            self._sum += value
+            self._counts[key][bisect_left(self._bounds, value)] += 1
+            self._sums[key] += value
 
     def samples(self) -> Iterator[tuple[str, Labels, float]]:
         """Yield the counts up to each bound, the sum of all values and their number."""
         with self._lock:
-            counts, total = list(self._counts), self._sum
-        n = 0
-        for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
-            n += count
-            yield "_bucket", (("le", bound),), n
-        yield "_sum", (), total
-        yield "_count", (), n
+            found = [(labels, list(counts), self._sums[labels]) for labels, counts in self._counts.items()]
+        for labels, counts, total in found:
+            n = 0
+            for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
+                n += count
+                yield "_bucket", (*labels, ("le", bound)), n
+            yield "_sum", labels, total
+            yield "_count", labels, n
 
 
 class Gauge:
@@ -86,8 +90,8 @@ class Metrics:
         self.batch_tokens = Counter()
         self._named: dict[str, tuple[str, Counter | Histogram | Gauge]] = {
             "requests_total": ("Responses, by route and status.", self.requests),
-            "request_seconds": ("Seconds until a response.", self.seconds),
-            "characters_total": ("Characters of texts that were translated, by key.", self.characters),
+            "request_seconds": ("Seconds until a response, by route.", self.seconds),
+            "characters_total": ("Characters of texts that were translated.", self.characters),
             "notes_total": ("Translations that the guard finds doubtful, by what is wrong.", self.notes),
             "batch_requests": ("Searches, scores and alignments that were computed together.", self.batch_requests),
             "batch_seconds": ("Seconds that a batch took.", self.batch_seconds),
@@ -111,7 +115,7 @@ class Metrics:
             lines += [f"# HELP mtformer_{name} {text}", f"# TYPE mtformer_{name} {metric.kind}"]
             for suffix, labels, value in metric.samples():
                 shown = ",".join(f'{key}="{_escaped(of_label)}"' for key, of_label in labels)
-                lines.append(f"mtformer_{name}{suffix}{f'{{{shown}}}' * bool(shown)} {value:g}")
+                lines.append(f"mtformer_{name}{suffix}{f'{{{shown}}}' * bool(shown)} {value!r}")
         return "\n".join(lines) + "\n"
 
 

@@ -149,7 +149,7 @@ class Service:
         with self._counted(caller, n_characters):
             yield
         self.store.count(caller.name, n_characters)
-        self.metrics.characters.add(n_characters, key=caller.name)
+        self.metrics.characters.add(n_characters)
 
     @asynccontextmanager
     async def reading(self, caller: Caller) -> AsyncIterator[None]:

@@ -11,7 +11,7 @@ from mtformer.support.terminal import escaped
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as an object with ``time``, ``level``, ``message`` and, if it has them, ``metrics``."""
+    """Formats a record as an object with ``time``, ``level``, ``message``, and ``metrics`` and ``traceback`` if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object on one line."""
@@ -22,6 +22,8 @@ class JsonFormatter(logging.Formatter):
         }
         if hasattr(record, "metrics"):
             shown["metrics"] = finite(record.metrics)
+        if record.exc_info:
+            shown["traceback"] = self.formatException(record.exc_info)
         return json.dumps(shown, ensure_ascii=False)
 
 

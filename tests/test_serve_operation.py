@@ -1,0 +1,89 @@
+"""What whoever runs a server sees of it: its log and its metrics."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Project, sentence_pairs
+from servers import Client, running
+
+from mtformer.serve.keys import add_key
+from mtformer.serve.metrics import Metrics
+from mtformer.support.logs import JsonFormatter
+
+PAIRS = dict(sentence_pairs(20, seed=3))
+TEXT = next(iter(PAIRS))
+ASKED = {"q": TEXT, "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Path:
+    return trained.folder / "runs/config/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[Client]:
+    with running(bundle) as client:
+        yield client
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """Return what the log of a server has, as JSON."""
+    return [json.loads(JsonFormatter().format(record)) for record in caplog.records]
+
+
+def test_a_bug_is_counted_as_a_failure_and_its_traceback_logged(
+    server: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(server.service, "pair", fail)
+    before = server.metric("requests_total", route="/translate", status="500")
+    with caplog.at_level(logging.INFO):
+        answer = server.post("/translate", ASKED)
+    assert (answer.status_code, list(answer.json())) == (500, ["error"])
+    assert server.metric("requests_total", route="/translate", status="500") == before + 1
+    assert [each["metrics"]["status"] for each in logged(caplog) if "metrics" in each] == [500]
+    [traceback] = [each["traceback"] for each in logged(caplog) if "traceback" in each]
+    assert traceback.startswith("Traceback")
+    assert traceback.endswith("ZeroDivisionError: a bug")
+
+
+def test_the_log_has_the_name_of_the_key(bundle: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    key = add_key(tmp_path / "keys.json", "ada")
+    with caplog.at_level(logging.INFO), running(bundle, keys=tmp_path / "keys.json") as client:
+        client.post("/translate", ASKED | {"api_key": key})
+        client.get("/v2/usage", headers={"Authorization": f"DeepL-Auth-Key {key}"})
+        client.post("/translate", ASKED)
+        shown = client.get("/metrics").text
+    keys = [each["metrics"].get("key") for each in logged(caplog) if "metrics" in each]
+    assert keys == ["ada", "ada", None]
+    assert "ada" not in shown  # which anyone may see
+
+
+def test_counts_have_all_their_digits_and_times_their_routes() -> None:
+    metrics = Metrics()
+    metrics.characters.add(123_456_789)
+    metrics.seconds.observe(0.2, route="/translate")
+    metrics.seconds.observe(0.3, route="/translate")
+    metrics.seconds.observe(0.001, route="/health")
+    lines = metrics.text().splitlines()
+    assert "mtformer_characters_total 123456789.0" in lines
+    assert 'mtformer_request_seconds_bucket{route="/translate",le="0.25"} 1' in lines
+    assert 'mtformer_request_seconds_sum{route="/translate"} 0.5' in lines
+    assert 'mtformer_request_seconds_count{route="/health"} 1' in lines
+
+
+def test_requests_are_counted(server: Client) -> None:
+    def counted() -> tuple[float, float]:
+        return server.metric("characters_total"), server.metric("requests_total", route="/translate", status="200")
+
+    n_characters, n_requests = counted()
+    server.post("/translate", ASKED)
+    assert counted() == (n_characters + len(TEXT), n_requests + 1)
+    assert server.metric("batch_requests_count") > 0
+    assert server.metric("waiting_texts") == 0
