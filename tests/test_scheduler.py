@@ -11,7 +11,7 @@ import pytest
 from mtformer.config import SearchOptions
 from mtformer.search.engine import OnDone, Request, ScoreRequest
 from mtformer.serve.scheduler import Job, Scheduler
-from mtformer.serve.turns import Item, Line, Turns, Waiting
+from mtformer.serve.turns import MOST_TOKENS, Item, Line, Waiting
 from mtformer.support.errors import MtformerError
 from mtformer.translate.plan import Plan, ask
 
@@ -218,12 +218,47 @@ def test_what_is_put_back_comes_before_what_has_not_begun() -> None:
     assert (waiting.n, waiting.cost) == (0, 0)
 
 
-def test_members_without_work_are_forgotten() -> None:
-    turns: Turns[str] = Turns()
-    turns.join("a")
-    turns.charge_first(3)
-    turns.join("b")
-    assert turns.first == "b"
-    turns.remove_first()
-    turns.remove_first()
-    assert not turns
+def test_who_leaves_and_comes_back_pays_for_what_it_had() -> None:
+    """Whether with another job, or with the same, whose work was all taken for a while."""
+    for others in ("k", "l"):
+        waiting: Waiting[str] = Waiting()
+        line: Line[str] = Line("k")
+        waiting.add(line, [Item(30, "A")])
+        waiting.add(Line(others), [Item(10, "b")] * 9)
+        order = [item.work for item in waiting.take(30)]
+        for again in (line, Line("k") if others == "l" else line):
+            waiting.add(again, [Item(30, "A")])
+            order += [item.work for item in waiting.take(60)]
+        assert "".join(order + take_all(waiting)) == "AbbbAbbbAbbb"
+
+
+def test_who_had_the_server_alone_does_not_pay_for_it() -> None:
+    waiting = filled(("k", 1, "aaaa"))
+    take_all(waiting)
+    waiting.forget()
+    waiting.add(Line("k"), [Item(10, "a")] * 2)
+    waiting.add(Line("l"), [Item(10, "b")] * 2)
+    assert "".join(take_all(waiting)) == "abab"
+
+
+def test_a_job_pays_what_its_work_has_cost() -> None:
+    waiting: Waiting[str] = Waiting()
+    long: Line[str] = Line("k")
+    waiting.add(long, [Item(100 * MOST_TOKENS, "A"), Item(1024, "a"), Item(512, "a")])
+    waiting.add(Line("k"), [Item(512, "b")] * 5)
+    assert waiting.take(1) == [Item(MOST_TOKENS, "A")]  # no more than a batch holds
+    waiting.settle(long, 1024)  # since half of that has been computed
+    assert "".join(take_all(waiting)) == "bbbbaba"
+
+
+def test_a_long_text_pays_once_for_what_is_put_back() -> None:
+    with scheduling(blocked=True) as (scheduler, engine):
+        book = Job(plan, [" ".join(["11111111"] * 3_000)] * 5, engine, key="a")  # fewer tokens than it seems
+        others = Job(plan, ["1"] * 10_000, engine, key="b")
+        scheduler.submit(book)
+        scheduler.submit(others)
+        engine.go.set()
+        outcomes(book, others)
+    computed = [number for batch in engine.submitted for number in batch]
+    last = len(computed) - computed[::-1].index(1)
+    assert computed[:last].count(11111111) > 5_000  # half of all, but for the batches at the ends

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from mtformer.search.engine import AlignRequest, Engine, Request, ScoreRequest, SearchRequest
-from mtformer.serve.turns import Item, Line, Waiting
+from mtformer.serve.turns import MOST_TOKENS, Item, Line, Waiting
 from mtformer.support.errors import MtformerError
 from mtformer.translate.plan import Plan
 
@@ -20,7 +21,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _WINDOW = 0.005  # seconds that a thread waits for as many requests as its last batch had
-_MOST_TOKENS = 2_048  # of the sources of a batch: a larger one is no faster
 _FEWEST_TOKENS = 512  # smaller ones take a third more of the processor's time (scripts/bench_serve.py)
 _SECONDS = 0.5  # that a batch should take at most, so that newcomers need not wait long for a thread
 _FORGET = 1.05  # by which a speed that was measured counts less with each batch
@@ -134,15 +134,12 @@ class Scheduler:
     requests as its last batch had. A batch takes about half a second at most. Engines divide it by length.
     """
 
-    def __init__(
-        self, n_threads: int, *, observe: Observer | None = None, prepare: Callable[[], object] | None = None
-    ) -> None:
+    def __init__(self, n_threads: int, *, observe: Observer | None = None) -> None:
         """Start the threads.
 
         Args:
             n_threads: how many batches are computed side by side.
             observe: called after each batch.
-            prepare: called in each thread before its first batch.
         """
         self._waiting: Waiting[_Call] = Waiting()
         self._changed = Condition()
@@ -150,7 +147,7 @@ class Scheduler:
         self._n_jobs = 0
         self._n_free = n_threads
         self._seconds_per_token: WeakKeyDictionary[Engine, float] = WeakKeyDictionary()  # of each engine
-        self._observe, self._prepare = observe, prepare
+        self._observe = observe
         self._threads = [Thread(target=self._run, name=f"scheduler-{i}", daemon=True) for i in range(n_threads)]
         for thread in self._threads:
             thread.start()
@@ -196,24 +193,24 @@ class Scheduler:
     def _count_out(self, future: "Future[Any]") -> None:
         with self._changed:
             self._n_jobs -= 1
+            if not self._n_jobs:
+                self._waiting.forget()
             self._changed.notify_all()
 
     def _run(self) -> None:
-        if self._prepare is not None:
-            self._prepare()
         n_last = 0
-        while calls := self._take(n_last):
+        while items := self._take(n_last):
             try:
-                n_last = self._do([call for call in calls if call.text.job.is_wanted])
+                n_last = self._do([item for item in items if item.work.text.job.is_wanted])
             except Exception:  # a bug must not end the thread
                 log.exception("the scheduler has failed")
-                for call in calls:
-                    call.text.job.future.cancel()
+                for item in items:
+                    item.work.text.job.future.cancel()
             finally:
                 with self._changed:
                     self._n_free += 1
 
-    def _take(self, n_last: int) -> list[_Call]:
+    def _take(self, n_last: int) -> list[Item[_Call]]:
         """Wait for work and return a share of it; nothing when the scheduler closes."""
         with self._changed:
             while True:
@@ -230,21 +227,28 @@ class Scheduler:
             self._n_free -= 1
             if self._waiting.n:
                 self._changed.notify()
-            return [item.work for item in items]
+            return items
 
     def _budget(self) -> int:
         """Return the tokens of a batch, by the speed of the slowest engine lately."""
         slowest = max(self._seconds_per_token.values(), default=0.0)
-        return max(_FEWEST_TOKENS, min(_MOST_TOKENS, int(_SECONDS / slowest))) if slowest else _MOST_TOKENS
+        return max(_FEWEST_TOKENS, min(MOST_TOKENS, int(_SECONDS / slowest))) if slowest else MOST_TOKENS
 
-    def _do(self, calls: Sequence[_Call]) -> int:
+    def _do(self, items: Sequence[Item[_Call]]) -> int:
         """Start plans, compute, and let the plans go on; return how many requests were computed."""
         ready: list[_Call] = []
-        for text, place, request in calls:
-            ready += self._advanced(text) if request is None else [_Call(text, place, request)]
+        balances: Counter[Job[Any]] = Counter()  # what jobs were charged beyond the cost of what is computed
+        for charged, call in items:
+            ready += self._advanced(call.text) if call.request is None else [call]
+            balances[call.text.job] += charged
         with self._changed:
             budget = self._budget()
         batch, later = _within(ready, budget)
+        for call in batch:
+            balances[call.text.job] -= _cost(call.request)
+        with self._changed:
+            for job, amount in balances.items():
+                self._waiting.settle(job, amount)
         self._put_back(later)
         by_engine: dict[int, list[_Call]] = {}
         for call in batch:

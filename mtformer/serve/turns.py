@@ -11,15 +11,39 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-M = TypeVar("M")
 W = TypeVar("W")
+
+MOST_TOKENS = 2_048  # of the sources of a batch, as larger ones are no faster; and so of what a turn is charged
+
+
+class Member:
+    """One that takes turns.
+
+    Attributes:
+        weight: how much more it gets than a member of weight 1.
+        start: where its next turn starts, on a scale of what all turns have cost.
+        balance: what it was charged so far beyond what its turns have cost.
+    """
+
+    weight: float = 1.0
+    start: float = 0.0
+    balance: float = 0.0
+
+    def charge(self, cost: float) -> None:
+        """Count a turn."""
+        due = cost - self.balance
+        self.balance = max(0.0, -due)
+        self.start += max(0.0, due) / self.weight
+
+
+M = TypeVar("M", bound=Member)
 
 
 class Turns(Generic[M]):
     """Members that take turns: those whose turns cost more have fewer of them."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, M]] = []  # by what each has cost; of equal ones the first to come is first
+        self._heap: list[tuple[float, int, M]] = []  # by their starts; of equal ones the first to come is first
         self._numbers = count()
         self._clock = 0.0
 
@@ -28,8 +52,9 @@ class Turns(Generic[M]):
         return bool(self._heap)
 
     def join(self, member: M) -> None:
-        """Add a member, as if it had cost as much so far as the one whose turn was last."""
-        heapq.heappush(self._heap, (self._clock, next(self._numbers), member))
+        """Add a member: it starts where the one whose turn was last has started, or where its own last turn ended."""
+        member.start = max(self._clock, member.start)
+        heapq.heappush(self._heap, (member.start, next(self._numbers), member))
 
     @property
     def first(self) -> M:
@@ -37,14 +62,12 @@ class Turns(Generic[M]):
         self._clock, _, member = self._heap[0]
         return member
 
-    def charge_first(self, cost: float) -> None:
-        """Count the turn of the first member, which makes another one the first."""
-        spent, _, member = self._heap[0]
-        heapq.heapreplace(self._heap, (spent + cost, next(self._numbers), member))
-
-    def remove_first(self) -> None:
-        """Remove the first member."""
-        heapq.heappop(self._heap)
+    def charge_first(self, cost: float, *, stays: bool) -> None:
+        """Count the turn of the first member, which leaves or makes another one the first."""
+        _, _, member = heapq.heappop(self._heap)
+        member.charge(cost)
+        if stays:
+            self.join(member)
 
 
 class Item(NamedTuple, Generic[W]):
@@ -60,7 +83,7 @@ class Item(NamedTuple, Generic[W]):
 
 
 @dataclass(eq=False)
-class Line(Generic[W]):
+class Line(Member, Generic[W]):
     """The work of one job that waits.
 
     Attributes:
@@ -76,6 +99,13 @@ class Line(Generic[W]):
     is_wanted: bool = True
 
 
+class _Key(Member, Generic[W]):
+    """A key, with those of its jobs that wait."""
+
+    def __init__(self) -> None:
+        self.lines: Turns[Line[W]] = Turns()
+
+
 class Waiting(Generic[W]):
     """The lines of all jobs.
 
@@ -85,8 +115,8 @@ class Waiting(Generic[W]):
     """
 
     def __init__(self) -> None:
-        self._keys: Turns[str] = Turns()
-        self._lines: dict[str, Turns[Line[W]]] = {}
+        self._turns: Turns[_Key[W]] = Turns()
+        self._keys: dict[str, _Key[W]] = {}
         self.n = self.cost = 0
 
     def add(self, line: Line[W], items: Sequence[Item[W]]) -> None:
@@ -96,41 +126,44 @@ class Waiting(Generic[W]):
         self._count(items, 1)
         if is_waiting or not items:
             return
-        if line.key not in self._lines:
-            self._lines[line.key] = Turns()
-            self._keys.join(line.key)
-        self._lines[line.key].join(line)
+        key = self._keys.setdefault(line.key, _Key())
+        if not key.lines:
+            self._turns.join(key)
+        key.lines.join(line)
 
     def take(self, cost: int) -> list[Item[W]]:
-        """Remove work of this cost, or a little more, and return it in fair order; that of unwanted jobs is dropped."""
+        """Remove work of this cost, or a little more, and return it in fair order; that of unwanted jobs is dropped.
+
+        The cost of each returned item is what its job was charged: no more than a batch holds.
+        """
         taken: list[Item[W]] = []
-        while self._keys and cost > 0:
-            key = self._keys.first
-            line = self._lines[key].first
+        while self._turns and cost > 0:
+            key = self._turns.first
+            line = key.lines.first
+            charged = 0
             if line.is_wanted:
                 item = line.items.popleft()
-                taken.append(item)
                 self._count([item], -1)
+                charged = min(item.cost, MOST_TOKENS)
+                taken.append(item._replace(cost=charged))
                 cost -= item.cost
-                self._charge(key, line, item.cost)
             else:
                 self._count(line.items, -1)
                 line.items.clear()
-                self._charge(key, line, 0)
+            key.lines.charge_first(charged, stays=bool(line.items))
+            self._turns.charge_first(charged, stays=bool(key.lines))
         return taken
 
-    def _charge(self, key: str, line: Line[W], cost: int) -> None:
-        """Count the turn of a job that is the first of the first key; what has no more work leaves."""
-        lines = self._lines[key]
-        if line.items:
-            lines.charge_first(cost / line.weight)
-        else:
-            lines.remove_first()
-        if lines:
-            self._keys.charge_first(cost)
-        else:
-            self._keys.remove_first()
-            del self._lines[key]
+    def settle(self, line: Line[W], amount: float) -> None:
+        """Deduct an amount from the next charges of a job and its key; one below 0 is added."""
+        line.balance += amount
+        if line.key in self._keys:
+            self._keys[line.key].balance += amount
+
+    def forget(self) -> None:
+        """Forget what keys were charged, if nobody waits: who has had a server alone is not to pay for it later."""
+        if not self.n:
+            self._turns, self._keys = Turns(), {}
 
     def _count(self, items: Iterable[Item[W]], sign: int) -> None:
         for item in items:
