@@ -27,6 +27,10 @@ _SYLLABLES = ("Kwa", "Zor", "Mba", "Ti", "Lun", "Vek", "Sza", "Ou", "Brin", "Yel
 _GROUP = {"en": ",", "de": ".", "fr": "\u202f", "cs": "\u00a0", "zh": ","}
 
 
+with SUITE.open(encoding="utf-8", newline="") as _file:  # sentences by what they suit and their language
+    CARRIERS = {(row[0], row[1]): row[2:] for row in csv.reader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+
+
 def _number(rng: Random, digits: int) -> str:
     return str(rng.randrange(10 ** (digits - 1), 10**digits))
 
@@ -39,7 +43,8 @@ def _decimal(rng: Random, language: str) -> str:
     return f"{rng.randrange(2, 400)}{'.' if language in ('en', 'zh') else ','}{rng.randrange(1, 100):02}"
 
 
-def _word(rng: Random) -> str:
+def unknown_word(rng: Random) -> str:
+    """Make up a name."""
     return rng.choice(_SYLLABLES) + "".join(rng.choice(_SYLLABLES).lower() for _ in range(rng.randrange(1, 3)))
 
 
@@ -73,12 +78,18 @@ KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
     "two numbers": ("pair", lambda rng, _: str(rng.randrange(13, 500))),
     "version": ("code", lambda rng, _: ".".join(str(rng.randrange(1, 30)) for _ in range(3))),
     "code": ("code", lambda rng, _: f"{_letters(rng, rng.randrange(1, 4))}{rng.choice(('', '-'))}{_number(rng, 3)}"),
-    "file": ("code", lambda rng, _: f"{_word(rng).lower()}_{_number(rng, 2)}.{rng.choice(('pdf', 'txt', 'jpg'))}"),
-    "URL": ("address", lambda rng, _: f"https://{_word(rng).lower()}.org/{_word(rng).lower()}/{_number(rng, 3)}"),
-    "e-mail": ("address", lambda rng, _: f"{_word(rng).lower()}@{_word(rng).lower()}.com"),
+    "file": (
+        "code",
+        lambda rng, _: f"{unknown_word(rng).lower()}_{_number(rng, 2)}.{rng.choice(('pdf', 'txt', 'jpg'))}",
+    ),
+    "URL": (
+        "address",
+        lambda rng, _: f"https://{unknown_word(rng).lower()}.org/{unknown_word(rng).lower()}/{_number(rng, 3)}",
+    ),
+    "e-mail": ("address", lambda rng, _: f"{unknown_word(rng).lower()}@{unknown_word(rng).lower()}.com"),
     "placeholder": ("name", lambda rng, _: rng.choice(("{name}", "{{user}}", "%s", "${first}", "%(n)s", "{0}"))),
-    "name": ("name", lambda rng, _: _word(rng)),
-    "full name": ("name", lambda rng, _: f"{_word(rng)} {_word(rng)}"),
+    "name": ("name", lambda rng, _: unknown_word(rng)),
+    "full name": ("name", lambda rng, _: f"{unknown_word(rng)} {unknown_word(rng)}"),
 }
 
 
@@ -92,12 +103,10 @@ class Line(NamedTuple):
 
 def lines(language: str, seed: int) -> Iterator[Line]:
     """Yield the lines in a language."""
-    with SUITE.open(encoding="utf-8", newline="") as file:
-        carriers = {(row[0], row[1]): row[2:] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
     for kind, (carrier, draw) in KINDS.items():
         rng = Random(f"{seed} {kind} {language}")
         for number in range(_N_LINES):
-            pattern = carriers[carrier, language][number % 3]
+            pattern = CARRIERS[carrier, language][number % 3]
             values = tuple(draw(rng, language) for _ in range(pattern.count("{}")))
             yield Line(kind, pattern.format(*values), values)
 

@@ -3,6 +3,10 @@
 Columns: the lines; those whose translation failed (crashed), is empty though the source has letters or digits, is more
 than three times as long as the source, or repeats itself as the source does not (loops); how many of the numbers and of
 the URLs and e-mail addresses of the sources are in the translations; lines with notes; seconds.
+
+With --repetitions, lines are made up instead on which models repeat words: of numbers and names that they do not know,
+of few words many times, of many sentences without full stops. Counted are the translations with a word or phrase twice
+in a row, and more often than in the source; unflagged are those of them without a note.
 """
 
 import argparse
@@ -13,12 +17,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+
+from faithful_report import CARRIERS, lines, unknown_word
 
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import repeats
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
-from mtformer.translate.translation import Translation
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).parent.parent / "tests" / "nasty.jsonl"
@@ -69,12 +77,69 @@ class Row:
         return f"{self.n_lines:5}" + "".join(f"{cell:>11}" for cell in cells) + f"{self.seconds:9.1f}"
 
 
+def repetitive_lines(language: str, n: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the text of lines on which models repeat words."""
+    rng = Random(seed)
+    joiner = " " if is_written_with_spaces(language) else ""
+    sentences = [line.text for line in lines(language, seed)]
+    patterns = [pattern for (_, of), three in CARRIERS.items() if of == language for pattern in three]
+    words = sorted({word for text in patterns for word in re.findall(r"[^\W\d_]+", text)})
+    for number in range(n):
+        few = rng.sample(words, 3)
+        yield [
+            ("numbers", rng.choice(sentences)),
+            ("names", joiner.join(unknown_word(rng) for _ in range(rng.randrange(1, 8)))),
+            ("few words", joiner.join(rng.choice(few) for _ in range(rng.randrange(5, 40)))),
+            ("a phrase", joiner.join([joiner.join(few[: rng.randrange(1, 4)])] * rng.randrange(2, 14))),
+            ("run-on", joiner.join(text.rstrip(".。?？") for text in rng.sample(sentences, rng.randrange(2, 9)))),
+            ("a list", ", ".join(f"{few[0]} {rng.randrange(13, 9999)}" for _ in range(rng.randrange(3, 20)))),
+        ][number % 6]
+
+
+def most_in_a_row(text: str, language: str) -> int:
+    """Return how often a phrase of a text, of up to eight words, occurs in a row at most; of Chinese, at least two."""
+    words = re.findall(r"\w+", text.casefold())
+    spaced = is_written_with_spaces(language)
+    units = words if spaced else [*"".join(words)]
+    most = 1
+    for size in range(1 if spaced else 2, 9):
+        run = 0
+        for before, after in zip(units, units[size:], strict=False):
+            run = run + 1 if before == after and not after.isdigit() else 0
+            most = max(most, 1 + run // size)
+    return most
+
+
+def report_repetitions(translator: Translator, n: int, seed: int, output: Path | None) -> None:
+    """Translate lines on which models repeat words, and print how many repeat some without a note."""
+    counts: dict[str, Counter[str]] = {}
+    saved = []
+    for kind, text in repetitive_lines(translator.src_lang, n, seed):
+        best = _best(translator, text)
+        of_kind = counts.setdefault(kind, Counter())
+        of_kind["lines"] += 1
+        if best is None or most_in_a_row(best.text, translator.tgt_lang) <= most_in_a_row(text, translator.src_lang):
+            continue
+        is_flagged = any(note.startswith(FLAG) for note in best.notes)
+        of_kind.update({"repeating": 1, "unflagged": not is_flagged})
+        saved.append(
+            json.dumps({"kind": kind, "src": text, "text": best.text, "notes": best.notes}, ensure_ascii=False)
+        )
+    print(f"{'':12}{'lines':>10}{'repeating':>12}{'unflagged':>12}")
+    for kind, of_kind in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
+        print(f"{kind:12}{of_kind['lines']:10}{of_kind['repeating']:12}{of_kind['unflagged']:12}")
+    if output:
+        output.write_text("".join(f"{row}\n" for row in saved), encoding="utf-8")
+
+
 def main() -> None:
     """Translate the suite category by category."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--beam-size", type=int, help="hypotheses kept at each step; the bundle's own without it")
     parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
+    parser.add_argument("--repetitions", type=int, metavar="N", help="translate N made-up lines instead of the suite")
+    parser.add_argument("--seed", type=int, default=1, help="of the made-up lines (default: 1)")
     parser.add_argument("--output", type=Path, help="where to write sources, translations and notes as JSON lines")
     arguments = parser.parse_args()
     try:
@@ -82,6 +147,9 @@ def main() -> None:
         translator = Translator.load(bundle, "cpu", raw=arguments.raw, beam_size=arguments.beam_size)
     except UserError as error:
         parser.error(str(error))
+    if arguments.repetitions:
+        report_repetitions(translator, arguments.repetitions, arguments.seed, arguments.output)
+        return
     suite: dict[str, list[str]] = {}
     for category, text in read_suite():
         suite.setdefault(category, []).append(text)

@@ -91,6 +91,8 @@ def german(tokenizer: Tokenizer) -> Guard:
         (SOURCE, "Hunde Hunde Hunde spielen", "repeats itself"),
         (SOURCE, "Zwei Hunde im Zaundigigigigig.", "repeats itself"),
         (SOURCE, "ZWEI GOWWWSSSSSSSSWWWW IM SCHNEE", "repeats itself"),
+        ("Number 2021 is here.", "Nummer Nummer 2021 ist hier.", "doubles words"),
+        (SOURCE, "Zwei Hunde spielen im Schnee im Schnee.", "doubles words"),
         ("no no no no!", "nein " * 9, "repeats itself"),
         ("a " * 300, "ein " * 20, "repeats itself as its source does"),
         ("A dog", "Ein Hund, der mit einem anderen Hund im Schnee spielt", "too long"),
@@ -123,6 +125,9 @@ def test_problems_are_found(german: Guard, source: str, translation: str, proble
         ("no " * 9, "nein " * 18),
         ("Wait ............ what?", "Warte ............ was?"),
         ("Very, very big", "Sehr, sehr groß"),
+        ("The film is very very good.", "Der Film ist sehr sehr gut."),
+        ("The woman who sees the dogs.", "Die Frau, die die Hunde sieht."),
+        ("I am on Bora Bora.", "Ich bin auf Bora Bora."),
         ("Two of 12 dogs, 3 cats", "Zwei von zwölf Hunden, drei Katzen"),
         ("On 2026-11-22 about 1,000 people came at 10:45.", "Am 22.11.2026 kamen um 10.45 Uhr etwa 1.000 Leute."),
         ("1,234,567 dogs on 2026-11-22", "1 234 567 Hunde am 22. November 2026"),
@@ -144,6 +149,10 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
     chinese, english = Guard(tokenizer, "en", "zh"), Guard(tokenizer, "zh", "en")
     assert chinese.problems(SOURCE, "我们狗在雪里玩。") == ()
     assert chinese.problems("Two dogs play.", "狗在雪里玩雪里玩雪里玩") == ("repeats itself",)
+    assert chinese.problems("Two dogs play.", "狗在雪里雪里玩") == ("doubles words",)
+    assert chinese.problems("Two dogs play.", "我们玩玩，你好你好，狗在雪里玩") == ()  # as people say
+    assert english.problems("狗玩玩雪", "The dogs play play.") == ()
+    assert english.problems("我们狗在雪里玩。", "Our dogs play in the snow snow.") == ("doubles words",)
     assert chinese.problems("Two dogs play.", "Three big cats") == ("another script",)
     assert chinese.problems("Two dogs play.", "我们狗在雪里玩。" * 2 + "你好世界，" * 2) == ("too long",)
     assert english.problems("我们狗在雪里玩。", "Our dogs play in the snow together.") == ()

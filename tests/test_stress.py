@@ -7,6 +7,8 @@ import pytest
 import sacrebleu
 from conftest import Project
 
+from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
+from mtformer.evaluate.negation import Pair as NegationPair
 from mtformer.evaluate.stress import PERTURBATIONS, Kept, Pair, _numbers_kept, _row, perturb
 
 PAIR = Pair("Two dogs don't see the 12 red houses.", "Zwei Hunde sehen die 12 roten Häuser nicht.", True)
@@ -109,7 +111,9 @@ def test_the_command_prints_a_table_and_json(copied: Project) -> None:
     shown = json.loads(copied.mtformer("eval", "--stress", "--beam-size", "1", "--json", "--save", "s.jsonl").stdout)
     assert [row["perturbation"] for row in shown["stress"]] == list(PERTURBATIONS)
     saved = [json.loads(line) for line in (copied.folder / "s.jsonl").read_text().splitlines()]
-    assert len(saved) == sum(row["sentences"] for row in shown["stress"])
+    n_of_pairs = 2 * shown["negation"]["pairs"]
+    assert n_of_pairs == 2 * len(negation_pairs("en")) == [row["perturbation"] for row in saved].count("negation")
+    assert len(saved) == n_of_pairs + sum(row["sentences"] for row in shown["stress"])
     in_caps = next(row for row in saved if row["perturbation"] == "all caps")
     translated = copied.mtformer("translate", "--beam-size", "1", in_caps["src"]).stdout.rstrip("\n")
     assert in_caps["hyp"] == translated
@@ -123,3 +127,44 @@ def test_options_that_do_not_go_with_stress_are_refused(copied: Project) -> None
         assert (result.status, result.stdout) == (2, "")
         assert f"--stress and {options[0]} do not go together" in result.stderr
     assert not (copied.folder / "out").exists()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "zh-Hans"])
+def test_pairs_differ_in_a_negation(language: str) -> None:
+    pairs = negation_pairs(language)
+    assert len(pairs) >= 20
+    assert len({text for pair in pairs for text in pair}) == 2 * len(pairs)
+    for positive, negative in pairs:
+        assert not denies(positive, language), positive
+        assert denies(negative, language), negative
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("I didn’t know.", "en", True),
+        ("A notebook, now.", "en", False),
+        ("Er hat keinen Hund.", "de", True),
+        ("Die Nichte ist klein.", "de", False),
+        ("这个不错，差不多。", "zh", False),
+        ("他特别高兴，对不起。", "zh", False),
+        ("别走！", "zh", True),
+        ("Nebo zítra nejlepší neděle.", "cs", False),
+        ("Nevím.", "cs", True),
+        ("Niet.", "nl", None),
+    ],
+)
+def test_what_denies(text: str, language: str, expected: bool | None) -> None:
+    assert denies(text, language) is expected
+
+
+def test_flips_are_counted_on_both_sides() -> None:
+    pairs = [NegationPair("I swim.", "I cannot swim."), NegationPair("He is here.", "He is not here.")]
+    right = [
+        NegationPair("Ich schwimme.", "Ich kann nicht schwimmen."),
+        NegationPair("Er ist hier.", "Er ist nicht hier."),
+    ]
+    assert count_flips(pairs, right, "de") == Flips(2, 0, 0)
+    wrong = [NegationPair("Ich schwimme nicht.", "Ich kann schwimmen."), right[1]]
+    assert count_flips(pairs, wrong, "de") == Flips(2, 1, 1)
+    assert count_flips(pairs, wrong, "de").share == 0.5

@@ -4,6 +4,7 @@
 const LOOP = "repeats itself";
 const REPEATED_NUMBERS = "repeated numbers removed";
 const LOST_NAMES = "lost: "; // and codes, where slots cannot keep them
+const DOUBLED = "doubles words";
 const EMPTY = "empty";
 const SHORT = "too short";
 const REPEATED_SOURCE = "repeats itself as its source does";
@@ -12,6 +13,21 @@ const MOST_PHRASE_WORDS = 8;
 const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
 const MOST_TIMES_AS_OFTEN = 2; // as in its source may a phrase be repeated: a word may become two
 const FEWEST_DOUBTFUL_REPEATS = 10; // in a source, which is hardly text
+const DOUBLED_WORDS = new RegExp(
+  `(?<![${WORD}])(?=[${LETTER}])([${WORD}]+(?: [${WORD}]+){0,7}) \\1(?![${WORD}])`,
+  "giu",
+);
+const DOUBLED_CHARACTERS = new RegExp(
+  `(?<before>[${WORD}]?)(?<phrase>([${LETTER}])(?!\\3)[${WORD}]{1,7}?)\\k<phrase>(?<after>[${WORD}]?)`,
+  "gu",
+);
+const DOUBLED_ONES = new RegExp(`([${LETTER}][${WORD}]{0,7}?)\\1`, "gu");
+const MAY_DOUBLE = {
+  en: "that had her you is in do so who bye ha no ho blah knock hush night there out on up to",
+  de: "die der das sie ihr wer was zu dem den du mir ja na ha",
+  fr: "nous vous",
+};
+const MOST_LETTERS_DOUBLED = 3; // of other languages
 const LONG_WORD = 8; // characters, from which on a word may repeat a part of itself
 const LOOP_IN_WORD = new RegExp(`([^${SPACE}]{1,10}?)\\1{3,}`, "gu");
 const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`; // \b
@@ -72,10 +88,25 @@ class Guard {
   /** The problem of a translation that repeats itself; null if it may, as its source does. */
   loop(source, translation) {
     const n = countRepeats(translation, this.tgt.has_spaces);
-    if (n < FEWEST_REPEATS) return null;
+    if (n < FEWEST_REPEATS) return this.doublesWords(source, translation) ? DOUBLED : null;
     const nInSource = countRepeats(source, this.src.has_spaces);
     if (nInSource < FEWEST_REPEATS || n > MOST_TIMES_AS_OFTEN * nInSource) return LOOP;
     return nInSource >= FEWEST_DOUBTFUL_REPEATS ? REPEATED_SOURCE : null;
+  }
+
+  /** Whether a translation has a phrase twice in a row that no grammar wants so, and its source has none. */
+  doublesWords(source, translation) {
+    const wordsOf = this.tgt.has_spaces ? DOUBLED_WORDS : DOUBLED_CHARACTERS;
+    const isDoubled = ({ 1: phrase, groups }) =>
+      this.tgt.has_spaces ? !this.mayBeDoubled(phrase) : groups.before || groups.after;
+    const inSource = this.src.has_spaces ? DOUBLED_WORDS : DOUBLED_ONES;
+    return Array.from(translation.matchAll(wordsOf)).some(isDoubled) && source.search(inSource) < 0;
+  }
+
+  mayBeDoubled(phrase) {
+    const word = phrase.toLowerCase();
+    const known = MAY_DOUBLE[this.tgt.base];
+    return known ? known.split(" ").includes(word) : countCharacters(word) <= MOST_LETTERS_DOUBLED;
   }
 
   wrongLength(nSource, nTranslation) {

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, TextIO, Unpack
 
 from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import repeats
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
+from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
+from mtformer.evaluate.negation import Pair as NegationPair
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
@@ -167,6 +169,7 @@ class StressResult:
         fingerprint: of the clean text.
         signature: of chrF.
         rows: one for each perturbation that changes a sentence, the clean text first.
+        negation: what becomes of *not*; None for languages without pairs of sentences.
     """
 
     model: ScoredModel
@@ -174,17 +177,21 @@ class StressResult:
     fingerprint: str
     signature: str
     rows: list[StressRow]
+    negation: Flips | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         texts = {"test_set": self.test_set, "fingerprint": self.fingerprint, "signature": self.signature}
-        return self.model.to_dict() | texts | {"stress": [row.to_dict() for row in self.rows]}
+        rows = [row.to_dict() for row in self.rows]
+        negation = None if self.negation is None else self.negation.to_dict()
+        return self.model.to_dict() | texts | {"stress": rows, "negation": negation}
 
     def to_text(self) -> str:
         """Show a table."""
         head = ("perturbation", "sentences", "clean", "chrF2", "change", "repetitions", "numbers", "added")
         table = as_text(head, [row.cells() for row in self.rows])
-        return f"{table}\n\nchrF2  {self.signature}"
+        negation = "" if self.negation is None else f"\n\n{self.negation}"
+        return f"{table}{negation}\n\nchrF2  {self.signature}"
 
 
 def stress_model(
@@ -215,10 +222,13 @@ def stress_model(
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
     cases = {name: perturbed for name in PERTURBATIONS if (perturbed := perturb(name, pairs))}
+    denied = negation_pairs(header.src_lang) if denies("", header.tgt_lang) is not None else []
     with opened(save) as file:  # first: a wrong path must not cost the work
         sources = [case.src for perturbed in cases.values() for case in perturbed.values()]
+        sources += [text for pair in denied for text in pair]
         texts_in_order = (translation.text for translation in best_translations(translator, sources))
         hypotheses = {name: {i: next(texts_in_order) for i in perturbed} for name, perturbed in cases.items()}
+        flips = _flips(denied, list(texts_in_order), header.tgt_lang, file)
         if file is not None:
             for name, perturbed in cases.items():
                 for i, case in perturbed.items():
@@ -228,7 +238,18 @@ def stress_model(
     rows = [score(name, perturbed, hypotheses[name]) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
     scored = ScoredModel(tuple(paths), model, raw)
-    return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows)
+    return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows, flips)
+
+
+def _flips(pairs: Sequence[NegationPair], found: Sequence[str], tgt_lang: str, file: TextIO | None) -> Flips | None:
+    """Count the flips in the translations of pairs, and write these to a file; None without pairs."""
+    translations = [NegationPair(*both) for both in zip(found[::2], found[1::2], strict=True)]
+    for i, (pair, translation) in enumerate(zip(pairs, translations, strict=True), 1):
+        for src, hyp in zip(pair, translation, strict=True):
+            if file is not None:
+                row = {"perturbation": "negation", "line": i, **Case(src, None)._asdict(), "hyp": hyp}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return count_flips(pairs, translations, tgt_lang) if pairs else None
 
 
 def _row(

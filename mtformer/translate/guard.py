@@ -17,7 +17,7 @@ from mtformer.translate.translation import FLAG, Translation
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
 REPEATED_NUMBERS = "repeated numbers removed"
 LOST_NAMES = "lost: "  # and codes, where slots cannot keep them
-LOOP, EMPTY, SHORT = "repeats itself", "empty", "too short"
+LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
 
 _MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
@@ -25,6 +25,17 @@ _MOST_PHRASE_WORDS = 8
 _FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
 _MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
+# A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
+# say 看看 and 好了好了.
+_DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?: \w+){0,7}) \1(?!\w)", re.IGNORECASE)
+_DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
+_DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
+_MAY_DOUBLE = {  # of other languages all words of up to three letters
+    "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to".split(),
+    "de": "die der das sie ihr wer was zu dem den du mir ja na ha".split(),
+    "fr": "nous vous".split(),
+}
+_MOST_LETTERS_DOUBLED = 3
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
 _LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
 _LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
@@ -48,6 +59,7 @@ class Guard:
         self._expected = tokenizer.tgt.characters
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
+        self._may_double = _MAY_DOUBLE.get(base_language(tgt_lang))
         density = {True: 1, False: _DENSITY}
         self._ratio = density[self._src_is_spaced] / density[self._tgt_is_spaced]
         self._slack = _SLACK / density[self._tgt_is_spaced]
@@ -88,11 +100,26 @@ class Guard:
         """Return the problem of a translation that repeats itself; None if it may, as its source does."""
         n_repeats = _n_repeats(translation, self._tgt_is_spaced)
         if n_repeats < _FEWEST_REPEATS:
-            return None
+            return DOUBLED if self._doubles_words(source, translation) else None
         n_in_source = _n_repeats(source, self._src_is_spaced)
         if n_in_source < _FEWEST_REPEATS or n_repeats > _MOST_TIMES_AS_OFTEN * n_in_source:
             return LOOP
         return REPEATED_SOURCE if n_in_source >= _FEWEST_DOUBTFUL_REPEATS else None
+
+    def _doubles_words(self, source: str, translation: str) -> bool:
+        """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none."""
+        words = _WORD.findall(translation.casefold()) if self._tgt_is_spaced else []
+        if self._tgt_is_spaced and not (_n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
+            return False
+        if self._tgt_is_spaced:
+            doubled = any(not self._may_be_doubled(match[1]) for match in _DOUBLED_WORDS.finditer(translation))
+        else:
+            doubled = any(match["before"] or match["after"] for match in _DOUBLED_CHARACTERS.finditer(translation))
+        return doubled and not (_DOUBLED_WORDS if self._src_is_spaced else _DOUBLED_ONES).search(source)
+
+    def _may_be_doubled(self, phrase: str) -> bool:
+        word = phrase.lower()
+        return word in self._may_double if self._may_double else len(word) <= _MOST_LETTERS_DOUBLED
 
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
         """Repair a translation as far as that is possible without the model, and note the problems that are left."""
