@@ -228,4 +228,4 @@ def test_codes_that_get_lost_are_noted(characters: Tokenizer) -> None:
     """Without constraints, a text whose slots get lost is translated as it is."""
     engine = Copying(lambda ids: ids[:5])
     found = result(characters, engine, lambda planner: planner.plan("I see COVID-19 in f_1.pdf."))
-    assert (found.text, found.notes) == ("I se", ("check: lost: COVID-19 f_1.pdf",))
+    assert (found.text, found.notes) == ("I se", ("check: names lost: COVID-19 f_1.pdf",))

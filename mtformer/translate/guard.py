@@ -16,7 +16,7 @@ from mtformer.translate.translation import FLAG, Translation
 
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
 REPEATED_NUMBERS = "repeated numbers removed"
-LOST_NAMES = "lost: "  # and codes, where slots cannot keep them
+LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
 LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
 
