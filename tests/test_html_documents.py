@@ -1,9 +1,14 @@
 """Pages in HTML: whole sentences, with their tags; scripts, code, links and what is marked so stay."""
 
+from html import unescape
+
 import pytest
-from documents import backwards, identity, translated, units
+from documents import backwards, identity, n_calls, translated, units
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.formats import format_of, read_document
+from mtformer.translate.documents.markup_tokens import TokenKind, read_html
+from mtformer.translate.documents.seam import Settings
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>My "page" &amp; yours</title>
@@ -120,7 +125,78 @@ def test_untidy_pages_are_read() -> None:
     assert "FOUR" in translated(page, "a.html").decode()
 
 
-@pytest.mark.parametrize("part", ["<", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>"])
-def test_hostile_pages_stay_as_they_are(part: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<ul><li translate=no>Foo<li>Two</ul>", ["Two"]),
+        ("<p translate=no>Foo<p>One", ["One"]),
+        ("<p translate=no>Foo<div>One</div>", ["One"]),
+        ("<dl><dt translate='no'>Foo<dd>One</dl>", ["One"]),
+        ("<table><tr><td class=notranslate>Foo<td>One<tr><td>Two</table>", ["One", "Two"]),
+        ("<div><span translate=no>Foo</div>One", ["One"]),
+        ("<div translate=no><ul><li>a<li>b</ul></div>One", ["One"]),
+        ("One<pre>code", ["One"]),
+    ],
+)
+def test_what_must_not_be_translated_ends_where_browsers_end_it(page: str, expected: list[str]) -> None:
+    assert units(page, "a.html") == expected
+
+
+def test_text_areas_keep_their_lines() -> None:
+    page = "<textarea>\nDear all,\n  we eat &amp; drink.\n</textarea>"
+    assert translated(page, "a.html").decode() == "<textarea>\nDEAR ALL,\n  WE EAT &amp; DRINK.\n</textarea>"
+
+
+@pytest.mark.parametrize(
+    ("page", "language", "expected"),
+    [
+        ('<html lang="ar" dir="rtl">', "de", '<html lang="de" dir="ltr">'),
+        ("<html>", "ar", '<html dir="rtl">'),
+        ("<html lang=en>", "he", '<html lang=he dir="rtl">'),
+        ('<html dir="ltr">', "zh", '<html dir="ltr">'),
+    ],
+)
+def test_pages_name_the_direction_of_the_target_language(page: str, language: str, expected: str) -> None:
+    document = read_document(page.encode(), format_of("a.html"), Settings(language, "en"))
+    assert document.with_translations([]).decode() == expected
+
+
+HOSTILE = ["<", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>", "<p>x<li>", '<a "<a" ']
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_hostile_pages_stay_as_they_are_and_take_time_in_proportion_to_their_size(part: str) -> None:
     page = part * 300 + "a"
     assert translated(page, "a.html", identity).decode() == page
+    letters = unescape(translated(page, "a.html").decode()).lower().replace(" ", "")
+    assert letters == unescape(page).replace(" ", "")
+    one, four = (n_calls(lambda: translated(part * n + "a", "a.html", identity)) for n in (100, 400))  # noqa: B023
+    assert four < 5 * one + 100
+
+
+def test_the_end_of_a_tag_is_not_searched_in_the_whole_page() -> None:
+    for n_values, kind in ((20, TokenKind.START), (21, TokenKind.TEXT)):
+        page = "<a " + '"<b" ' * n_values + ">x"
+        assert read_html(page, "a.html").tokens[0].kind is kind
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "utf-16-be"])
+def test_texts_keep_their_byte_order(encoding: str) -> None:
+    mark = "" if encoding == "utf-8-sig" else "\ufeff"
+    for name, text in (
+        ("a.html", "<p>A dog</p>"),
+        ("a.txt", "A dog\n"),
+        ("a.json", '{"a": "A dog"}'),
+        ("a.properties", "# a comment = x\na=A dog\n"),
+        ("a.md", "# A dog\n"),
+        ("a.yml", "# x\na: A dog\n"),
+        ("a.srt", "1\n00:01,000 --> 00:02,000\nA dog\n"),
+        ("a.csv", "A dog\n"),
+        ("a.xlf", "<xliff version='1.2'><file><trans-unit><source>A dog</source></trans-unit></file></xliff>"),
+    ):
+        content = (mark + text).encode(encoding)
+        assert units(content, name) == ["A dog"]
+        written = translated(content, name).decode(encoding)
+        assert written[: len(mark)] == mark and "A DOG" in written and "\ufeff" not in written[len(mark) :]
+        if name != "a.xlf":
+            assert written == mark + text.replace("A dog", "A DOG")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import polib
 import pytest
 import yaml
-from documents import Translate, backwards, capitals, identity, translated, units
+from documents import Translate, backwards, capitals, identity, n_calls, translated, units
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, read_document
@@ -196,6 +196,15 @@ def shout(texts: Sequence[str]) -> list[str]:
     return [text.upper() for text in texts]
 
 
+def test_choices_take_time_in_proportion_to_their_length() -> None:
+    branch = "=1 {{a} dog} "
+
+    def work(n: int) -> int:
+        return n_calls(lambda: units('{"a": "{n, plural, %s}"}' % (branch * n), "a.json"))
+
+    assert work(200) < 5 * work(50)
+
+
 def test_a_language_whose_code_is_a_truth_value_gets_quotes() -> None:
     content = b"en:\n  a: A dog\n"
     document = read_document(content, format_of("a.yml"), Settings("no", "en", name="a.yml"))
@@ -223,6 +232,11 @@ def test_named_columns_of_tables_are_translated() -> None:
     assert translated(TABLE.replace(",", "\t"), "a.tsv", columns=["2"]).decode().startswith("id\tTEXT\tn\n")
     both = translated(TABLE, "a.csv", columns=["text"], bilingual=True).decode()
     assert both == 'id,text,text (de),n\n1,"Two, dogs","TWO, DOGS",3\n2,One dog,ONE DOG,4\n3,,,\n'
+
+
+def test_tables_with_tabs_may_have_commas_in_their_header() -> None:
+    assert units("name\ta, b, c\nx\tA, dog\n", "a.tsv", columns=["2"]) == ["a, b, c", "A, dog"]
+    assert units("A, dog\n", "a.tsv") == ["A, dog"]
 
 
 XLIFF = """<?xml version="1.0"?>

@@ -10,7 +10,7 @@ import docx
 import openpyxl
 import pptx
 import pytest
-from documents import backwards, identity, parts, translated, units, with_part
+from documents import backwards, identity, n_calls, parts, translated, units, with_part
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 
@@ -321,6 +321,25 @@ def test_readings_stay_beside_their_words_and_custom_tags_around_theirs() -> Non
     assert paragraph_xml(translated(content, "a.docx")) == (
         f"{run_of('THE ')}{ruby.format(run_of('OLD'))}{run_of(' ')}{custom.format(run_of('DOG'))}"
     )
+
+
+def test_a_long_paragraph_takes_time_in_proportion_to_its_length() -> None:
+    bold = "<w:rPr><w:b/></w:rPr>"
+
+    def work(n: int) -> int:
+        content = word_xml(run_of("A dog") + (run_of(".", bold) + run_of(",")) * n + run_of("."))
+        return n_calls(lambda: units(content, "a.docx"))
+
+    assert work(200) < 5 * work(50)
+
+
+@pytest.mark.parametrize(
+    ("style", "is_code"),
+    [("SourceCode", True), ("HTMLPreformatted", True), ("code", True), ("CodeChar", True), ("PostcodeLine", False)],
+)
+def test_styles_of_code_are_those_with_such_a_word(style: str, is_code: bool) -> None:
+    content = word_xml(f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>{run_of("A dog")}')
+    assert units(content, "a.docx") == ([] if is_code else ["A dog"])
 
 
 def with_strings(*items: str, headings: Sequence[str] = ()) -> bytes:

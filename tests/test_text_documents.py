@@ -141,6 +141,11 @@ def test_text_keeps_its_layout() -> None:
     assert translated(text, "a.txt").decode() == text.upper()
 
 
+def test_lines_with_different_ends_keep_theirs() -> None:
+    text = "One dog.\r\nTwo dogs.\nThree.\r\n"
+    assert translated(text, "a.txt").decode() == text.upper()
+
+
 def archive(**contents: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:

@@ -61,6 +61,11 @@ def letters_of(code: str) -> str | None:
     return next((letters for letters, codes in _LETTERS.items() if language in codes.split()), None)
 
 
+def is_written_from_right(code: str) -> bool:
+    """Return whether a language is written from right to left, as far as is known."""
+    return (letters_of(code) or "")[:1] in ("\u0590", "\u0600")  # Hebrew, Arabic
+
+
 def base_language(code: str) -> str:
     """Return the language without script and region: ``zh`` for ``zh-Hant``, ``zh_TW`` and ``zho_Hans``."""
     language = _first_part(code)

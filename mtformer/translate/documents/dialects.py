@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+# A word in the name of a style of code, as in SourceCode, Code_20_Block and HTML Preformatted, but not in Postcode.
+CODE_WORD = (
+    "(?:(?<![A-Za-z])(?i:code|preformatted|verbatim|listing)(?![A-Za-z])"
+    "|(?:Code|Preformatted|Verbatim|Listing)(?![a-z]))"
+)
+
 
 @dataclass(frozen=True)
 class Dialect:

@@ -48,7 +48,7 @@ class Role(Enum):
 _SEPARATING = (Role.BLOCK, Role.TEXT_BLOCK, Role.HIDDEN)
 _OPAQUE = (Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Role.BREAK, Role.HIDDEN)
 _KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK, Role.SENTENCE: Kind.BREAK}
-_SPACE = " \t\r\n\f"
+_SPACE = " \t\r\n\f\ufeff"
 _SPACES = re.compile(f"[{_SPACE}]+")
 _LINE_END = re.compile(r"[ \t]*\r?\n[ \t]*")
 _WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])\s*\n\s*(?=[{CHARACTER_WORDS}])")  # no space is meant there

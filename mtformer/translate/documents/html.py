@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from html import escape
 
+from mtformer.text.languages import is_written_from_right
 from mtformer.translate.documents.flow import Flow, FlowWriter, Role
 from mtformer.translate.documents.inline import Text
 from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
@@ -24,7 +26,7 @@ _TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])  # attrib
 _DESCRIPTIONS = frozenset(
     ["description", "og:title", "og:description", "twitter:title", "twitter:description"]  # names of meta tags
 )
-_ONE_LINE = frozenset(["title", "option", "textarea"])  # no tag may stand in these
+_ONE_LINE = {"title": " / ", "option": " / ", "textarea": "\n"}  # no tag may stand in these
 _NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bnotranslate\b""")
 
 
@@ -44,7 +46,7 @@ def role_in_html(source: MarkupSource, number: int) -> Role:
 class AttributeWriter:
     """Writes the text of attributes."""
 
-    line_break = " / "
+    line_break = _ONE_LINE["title"]
 
     def text(self, text: str, format: str | None) -> str:
         """Return ``text`` as it stands between quotes."""
@@ -82,20 +84,26 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
 
 
 def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks; those of elements in which no tag may stand break lines with a slash."""
-    starts = {token.end for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE}
+    """Yield blocks; those of elements in which no tag may stand break lines with a slash, or as text does."""
+    tags = (token for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE)
+    starts = {token.end: _ONE_LINE[token.name] for token in tags}
     for block in blocks:
-        in_one_line = block.span[0] in starts
-        yield replace(block, writer=FlowWriter(AttributeWriter.line_break)) if in_one_line else block
+        line_break = starts.get(block.span[0])
+        yield block if line_break is None else replace(block, writer=FlowWriter(line_break))
 
 
 def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the edits that name the target language as that of the page."""
+    """Yield the edits that name the target language as that of the page, and the direction in which it is read."""
     for kind, name, start, end in source.tokens:
         if kind is TokenKind.START and name == "html" and not settings.bilingual:
-            for attribute, begin, stop in source.attribute_spans(start, end):
-                if attribute.lower() in ("lang", "xml:lang"):
-                    yield (begin, stop), settings.tgt_lang
+            direction = "rtl" if is_written_from_right(settings.tgt_lang) else "ltr"
+            spans = {attribute.lower(): (begin, stop) for attribute, begin, stop in source.attribute_spans(start, end)}
+            for each in spans.keys() & {"lang", "xml:lang"}:
+                yield spans[each], settings.tgt_lang
+            if "dir" in spans:
+                yield spans["dir"], direction
+            elif direction == "rtl":
+                yield (end - 1, end - 1), f' dir="{direction}"'
             return
 
 
@@ -107,7 +115,13 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     """
     text, encoding = decoded(content, settings.name, HTML_ENCODING)
     source = read_html(text, settings.name)
-    flow = Flow(source, lambda number: role_in_html(source, number), FlowWriter("<br>", {"\u00a0": "&nbsp;"}))
+    lines = {
+        number + 1
+        for number, token in enumerate(source.tokens)
+        if token.kind is TokenKind.START and token.name == "textarea"
+    }
+    writer = FlowWriter("<br>", {"\u00a0": "&nbsp;"})
+    flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
     blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
     edits = list(language_edits(source, settings))
     return TextDocument(Source(text, blocks, edits), encoding, settings)

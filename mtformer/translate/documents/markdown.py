@@ -78,9 +78,9 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 def _end_of_front_matter(text: str) -> int:
     """Return where the text begins: two rules with text between them are no front matter."""
-    front = _FRONT_MATTER.match(text)
+    front, start = _FRONT_MATTER.match(text), len(text) - len(text.removeprefix("\ufeff"))
     if front is None:
-        return 0
+        return start
     if front["fence"] == "---":
         try:
             events = list(
@@ -89,7 +89,7 @@ def _end_of_front_matter(text: str) -> int:
         except yaml.YAMLError:
             events = []  # that of a template, as it may be
         if len(events) == 3 and not isinstance(events[2], yaml.MappingStartEvent):
-            return 0
+            return start
     return front.end()
 
 

@@ -137,11 +137,12 @@ _XML = re.compile(
     r"""|<(?P<slash>/?)(?P<name>[^\s/>!?]+)(?:[^>"'/]|"[^"]*"|'[^']*'|/(?!>))*(?P<empty>/?)>""",
     re.DOTALL,
 )
-# A quoted value ends at a "<" or is short, so that no text is searched again and again for a quote that is missing.
+# Few quoted values have a "<", and these are short, so that no text is searched again and again for the end of a tag.
 _HTML = re.compile(
     r"(?P<text>[^<]++)"
     r"|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*+)"
-    r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+'|"[^"]{0,2000}"|'[^']{0,2000}')*+>"""
+    r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+"""
+    r"""(?:(?:"[^"]{0,2000}"|'[^']{0,2000}')(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+){0,20}+>"""
 )
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "xmp", "plaintext", "iframe")}
 # The prefixes that namespaces have here, whatever a document calls them.

@@ -14,6 +14,7 @@ from mtformer.translate.documents.plain import PlainWriter, plain_block, plain_s
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
+_BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
 _JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a key has a colon after it
 # Of WebExtensions and FormatJS; what is beside a message is for translators.
 _MESSAGE_KEYS = frozenset(["message", "defaultMessage"])
@@ -27,7 +28,7 @@ _YAML_TAG = "tag:yaml.org,2002:"
 _YAML_TEXT = (None, "!", f"{_YAML_TAG}str")  # the tags of scalars that are text
 _YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
 _PROPERTY = re.compile(
-    r"^\ufeff?[ \t\f]*(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)",
+    r"^\ufeff?+[ \t\f]*+(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)",
     re.MULTILINE,
 )
 # An argument of ICU that chooses one of several messages, up to its first message.
@@ -81,7 +82,7 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
     """
     text, encoding = decoded(content, settings.name)
     try:
-        tree = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_Members)
+        tree = json.loads(text.removeprefix(_BOM), object_pairs_hook=_Members)
     except ValueError as error:
         raise UserError(f"{settings.name} is not JSON: {error}") from None
     except RecursionError:
@@ -128,7 +129,7 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
     """
     text, encoding = decoded(content, settings.name)
     try:
-        values = list(_yaml_values(text))
+        values = list(_yaml_values(text.removeprefix(_BOM)))
     except RecursionError:
         raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
     except yaml.YAMLError as error:
@@ -152,7 +153,8 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
 def _span(text: str, event: yaml.ScalarEvent) -> Span:
     """Return where a scalar is written, without its anchor and its tag."""
     assert event.start_mark is not None and event.end_mark is not None
-    start, end = event.start_mark.index, event.end_mark.index
+    shift = text.startswith(_BOM)
+    start, end = event.start_mark.index + shift, event.end_mark.index + shift
     properties = _YAML_PROPERTIES.match(text, start, end) if event.anchor or event.tag else None
     return (properties.end() if properties else start), end
 

@@ -5,6 +5,7 @@ from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.dialects import CODE_WORD
 from mtformer.translate.documents.flow import Flow, FlowWriter, Role
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
@@ -24,7 +25,7 @@ _ROLES = {
 _FIELD = re.compile(  # whose text LibreOffice computes
     r"text:(?:page|date|time|author|chapter|file|title|subject|sequence|reference|bookmark-ref|note-ref|note-citation)"
 )
-_CODE = re.compile(r'text:style-name="[^"]*(?:Preformatted|Source|Code)', re.IGNORECASE)
+_CODE = re.compile(rf'text:style-name="[^"]*(?:{CODE_WORD}|Source_20_Text)')
 _PARTS = ("content.xml", "styles.xml")
 
 

@@ -11,16 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from mtformer.translate.documents.dialects import Dialect
+from mtformer.translate.documents.dialects import CODE_WORD, Dialect
 from mtformer.translate.documents.flow import FlowWriter
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
 from mtformer.translate.documents.source import Block
 
-_CODE_STYLE = re.compile(
-    r'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*(?:code|preformatted|verbatim|listing)[^"]*"', re.IGNORECASE
-)
+_CODE_STYLE = re.compile(rf'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*{CODE_WORD}')
 _LANGUAGE = re.compile(
     r'<[\w.-]+:lang\s[^>]*/>|<[\w.-]+:noProof\s*/>|\s(?:lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
 )
@@ -332,6 +330,7 @@ def _is_border(item: Token) -> bool:
 def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
     """Return the format of each item; spaces and punctuation take that of the text beside them."""
     formats = [format for _, format in items]
+    following = _following(items)
     before: str | None = None
     for place, (item, format) in enumerate(items):
         if _is_border(item):
@@ -339,7 +338,7 @@ def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
         if not isinstance(item, Text):
             continue
         if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(format):
-            after = _following(items, place)
+            after = following[place]
             beside = [each for each in (before, after) if each is not None] or [format]
             is_outside = format == base or item.text.isspace()
             formats[place] = base if is_outside and before != after else beside[0]
@@ -347,11 +346,14 @@ def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
     return formats
 
 
-def _following(items: Sequence[tuple[Token, str]], place: int) -> str | None:
-    """Return the format of the next text with a word, up to where no format goes on."""
-    for item, format in items[place + 1 :]:
+def _following(items: Sequence[tuple[Token, str]]) -> list[str | None]:
+    """Return for each item the format of the next text with a word, up to where no format goes on."""
+    following: list[str | None] = []
+    after: str | None = None
+    for item, format in reversed(items):
+        following.append(after)
         if _is_border(item):
-            return None
-        if isinstance(item, Text) and any(map(str.isalnum, item.text)):
-            return format
-    return None
+            after = None
+        elif isinstance(item, Text) and any(map(str.isalnum, item.text)):
+            after = format
+    return following[::-1]

@@ -22,7 +22,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: a column is not there, or none is named.
     """
     text, encoding = decoded(content, settings.name)
-    delimiter = max("\t;,", key=text.split("\n", 1)[0].count)
+    is_tsv = settings.name.lower().endswith(".tsv")
+    delimiter = "\t" if is_tsv else max("\t;,", key=text.split("\n", 1)[0].count)
     rows = list(_rows(text, delimiter))
     columns, has_header = _columns([cell for cell, _ in rows[0]] if rows else [], settings)
     blocks: list[Block] = []
