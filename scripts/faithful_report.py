@@ -24,6 +24,7 @@ _N_LINES = 9  # of each kind and language
 _CURRENCIES = {"en": "${}", "de": "{} €", "fr": "{} €", "cs": "{} Kč", "zh": "{}元"}
 _UNITS = ("km", "m", "kg", "°C", "GB")
 _SYLLABLES = ("Kwa", "Zor", "Mba", "Ti", "Lun", "Vek", "Sza", "Ou", "Brin", "Yel", "Dro", "Fen")
+_FULL_WIDTH = {ord(digit): ord("０") + int(digit) for digit in "0123456789"}
 _GROUP = {"en": ",", "de": ".", "fr": "\u202f", "cs": "\u00a0", "zh": ","}
 
 
@@ -35,7 +36,16 @@ def _number(rng: Random, digits: int) -> str:
     return str(rng.randrange(10 ** (digits - 1), 10**digits))
 
 
+def _four_digits(rng: Random, language: str) -> str:
+    """Draw a number, for Chinese one of full-width digits in half of the cases."""
+    digits = _number(rng, 4)
+    return digits.translate(_FULL_WIDTH) if language == "zh" and rng.random() < 0.5 else digits
+
+
 def _grouped(rng: Random, language: str) -> str:
+    """Draw a number with separators of thousands, for Chinese one in 万 or 亿 in half of the cases."""
+    if language == "zh" and rng.random() < 0.5:
+        return f"{rng.randrange(12, 990) / 10:g}{rng.choice('万亿')}"
     return f"{rng.randrange(1_000, 9_999_999):,}".replace(",", _GROUP[language])
 
 
@@ -56,7 +66,7 @@ def _letters(rng: Random, n: int) -> str:
 KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
     "small number": ("count", lambda rng, _: str(rng.randrange(2, 13))),
     "two digits": ("count", lambda rng, _: str(rng.randrange(13, 100))),
-    "four digits": ("count", lambda rng, _: _number(rng, 4)),
+    "four digits": ("count", _four_digits),
     "seven digits": ("code", lambda rng, _: _number(rng, 7)),
     "thousands": ("count", _grouped),
     "decimal": ("measure", lambda rng, language: f"{_decimal(rng, language)} km"),

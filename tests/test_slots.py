@@ -1,9 +1,11 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
+import re
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+import faithful_report
 import pytest
 
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
@@ -78,6 +80,17 @@ def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: 
 )
 def test_german_nouns_are_no_names(text: str) -> None:
     assert with_slots(text, "de", "en", n_tokens=lambda word: 5 * (word != "Toms")) is None
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "zh"])
+def test_each_value_of_the_suite_gets_a_slot(language: str) -> None:
+    """Numbers in conventions of five languages, dates, amounts, addresses, codes, placeholders and names."""
+    for line in faithful_report.lines(language, seed=2):
+        found = with_slots(line.text, language, "en", n_tokens=len)
+        assert found is not None, line
+        assert not re.search(r"\d", found.text), found
+        assert not any(value in found.text for value in line.values), found
+        assert faithful_report.is_kept(line, found.filled(found.text), language, "en"), line
 
 
 @pytest.mark.parametrize("text", ["One dog.", "1 dog", "", "A T-shirt."])

@@ -1,13 +1,17 @@
 "use strict";
 // Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/slots.py.
 
-const ADDRESS = `(?:https?://|www\\.)[^${SPACE}<>"']*[${WORD}/]|[${WORD}.+\\-]+@[${WORD}\\-]+(?:\\.[${WORD}\\-]+)+`;
-const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${WORD}])`;
+const LATIN = "A-Za-z0-9_\u00c0-\u024f";
+const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";
+const ADDRESS =
+  `(?:https?://|www\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
+  `|[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+`;
+const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${LATIN}])`;
 const CODE =
-  `(?<![${WORD}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png` +
-  `|gif|svg|mp[34]|wav|zip|gz|exe|py|js)(?![${WORD}])|` +
-  `(?<![${WORD}.\\-])(?:[A-Za-z]+\\p{Nd}[A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_]\\p{Nd}+[A-Za-z0-9]*|\\p{Nd}+[A-Z][A-Za-z0-9]*)` +
-  `(?:[\\-_.][A-Za-z0-9]+)*(?![${WORD}\\-])`;
+  `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png` +
+  `|gif|svg|mp[34]|wav|zip|gz|exe|py|js)(?![${LATIN}])|` +
+  `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
+  `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
 const DATE =
   "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
   "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";

@@ -25,13 +25,15 @@ SLOTS = (*MANY, *FEW, *NAMES)
 _SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
 _DOUBLED_SPACES = re.compile(r"\s+(\s|[.,;:!?]|$)")
 
-_ADDRESS = r"(?:https?://|www\.)[^\s<>\"']*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-_PLACEHOLDER = r"\{\{\w+\}\}|\$?\{\w+\}|%\(\w+\)[sd]|%[sd](?!\w)"  # {{user}}, ${first}, {0}, %(n)s
+_LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
+_CHINESE = r"\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
+_ADDRESS = rf"(?:https?://|www\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])|[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
+_PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _CODE = (  # report_2.pdf, mp3, v2.0, COVID-19, 3D
-    r"(?<![\w.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg"
-    r"|mp[34]|wav|zip|gz|exe|py|js)(?!\w)|"
-    r"(?<![\w.-])(?:[A-Za-z]+\d[A-Za-z0-9]*|[A-Z][A-Za-z]*[-_]\d+[A-Za-z0-9]*|\d+[A-Z][A-Za-z0-9]*)"
-    r"(?:[-_.][A-Za-z0-9]+)*(?![\w-])"
+    rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif"
+    rf"|svg|mp[34]|wav|zip|gz|exe|py|js)(?![{_LATIN}])|"
+    rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
+    rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
 )
 _DATE = (  # also 3/14 and 24/7
     r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
