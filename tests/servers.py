@@ -12,11 +12,11 @@ import requests
 import uvicorn
 
 from mtformer.serve.app import make_app
+from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models
 from mtformer.serve.running import server_config
 from mtformer.serve.service import Service, Settings
-from mtformer.serve.store import Store
 
 SECONDS = 60  # until a test gives up
 
@@ -58,14 +58,19 @@ class Client:
 def running(
     *models: Path,
     keys: Path | None = None,
-    database: Path | None = None,
+    database: str | Path | None = None,
     settings: Settings | None = None,
     **given: Any,
 ) -> Iterator[Client]:
     """Yield a server with some models on a free port; ``given`` are arguments of :func:`.make_app`."""
     loaded = Models(models, device="cpu")
     settings = settings or Settings()
-    service = Service(loaded, Store(database), None if keys is None else Keys.read(keys), settings)
+    service = Service(
+        loaded,
+        Database(None if database is None else str(database)),
+        None if keys is None else Keys.read(keys),
+        settings,
+    )
     server = Started(server_config(make_app(service, **given), settings))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -29,6 +29,7 @@ from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.cli import serve as serving
 from mtformer.config import LanguagePair
 from mtformer.serve import http, service
+from mtformer.serve.database import Database
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
 from mtformer.serve.models import Models, Wanted
 from mtformer.serve.running import Place
@@ -140,7 +141,7 @@ def test_a_glossary_belongs_to_its_key(bundle: Path, key_file: Path, tmp_path: P
         assert client.get(path, headers={"Authorization": f"Bearer {bob}"}).status_code == 404
         assert client.get("/v2/glossaries", headers={"Authorization": f"Bearer {bob}"}).json() == {"glossaries": []}
         client.post("/translate", ASKED | {"api_key": ada})
-    store = Store(tmp_path / "server.db")  # another process finds it all
+    store = Store(Database(str(tmp_path / "server.db")))  # another process finds it all
     assert [each.entries for each in store.glossaries("ada")] == ["dog\tHund\n"]
     assert (store.used("ada"), store.used("bob")) == (len(TEXT), 0)
 

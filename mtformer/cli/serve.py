@@ -9,7 +9,7 @@ from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 
-_PACKAGES = ("starlette", "uvicorn", "python_multipart")
+_PACKAGES = ("starlette", "uvicorn", "python_multipart", "sqlalchemy")
 _GIB = 2**30
 # The phrasebook from English to Chinese, as configs/phrasebook_en_zh.yaml has it: two minutes on two cores.
 _DEMO: dict[str, Any] = {
@@ -75,8 +75,10 @@ def serve(
     precision: Literal["fp32", "bf16", "int8"] | None = option(
         "The format of matrix products; int8 is faster on a CPU. Default: fp32.", panel=options.SEARCH
     ),
-    database: Path | None = option(
-        "A SQLite file for glossaries and usage; else they end with the server.", panel=options.IN_OUT
+    database: str | None = option(
+        "A SQLite file or a PostgreSQL URL, for glossaries, usage and documents; else they end with the server.",
+        panel=options.IN_OUT,
+        metavar="FILE|URL",
     ),
     watch: bool = option("Take a new version of a model when its file changes.", panel=options.IN_OUT),
     log_format: Literal["json", "text"] = option("The format of the log.", default="json", panel=options.IN_OUT),
@@ -105,7 +107,7 @@ def serve(
     if log_format == "json":
         log_as_json()
     settings = Settings(limits.max_characters, limits.timeout)
-    serve(models, place, store=database, settings=settings, watch=watch)
+    serve(models, place, database=database, settings=settings, watch=watch)
 
 
 def _find_models(given: list[Path] | None) -> list[Path]:

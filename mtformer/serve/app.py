@@ -11,12 +11,12 @@ from starlette.middleware.cors import CORSMiddleware
 
 from mtformer.data.clean.language import identifier
 from mtformer.serve import deepl, libretranslate, own, page
-from mtformer.serve.documents import Results
+from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import HANDLERS, Gate
 from mtformer.serve.origins import Origins
+from mtformer.serve.results import BEAT_SECONDS
 from mtformer.serve.service import Service
 
-_FLUSH_SECONDS = 5
 _WATCH_SECONDS = 2
 
 
@@ -43,11 +43,12 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
         if hasattr(signal, "SIGHUP"):
             with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, changed.set)
-        tasks = [asyncio.create_task(_flush(service)), asyncio.create_task(_refresh(service, changed, watch))]
+        tasks = [asyncio.create_task(_remember(service)), asyncio.create_task(_refresh(service, changed, watch))]
         await asyncio.to_thread(identifier)  # which takes a second to load
         service.is_ready = True
         yield
         service.is_ready = False
+        await service.results.drain()
         for task in tasks:
             task.cancel()
         await asyncio.to_thread(service.close)
@@ -58,15 +59,16 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )
-    app.state.service, app.state.results = service, Results()
+    app.state.service = service
     return app
 
 
-async def _flush(service: Service) -> None:
-    """Write the usage of keys now and then."""
+async def _remember(service: Service) -> None:
+    """Write usage, and show other servers that this one runs."""
     while True:
-        await asyncio.sleep(_FLUSH_SECONDS)
-        await asyncio.to_thread(service.store.flush)
+        await asyncio.sleep(BEAT_SECONDS)
+        with contextlib.suppress(ServiceError):  # which is logged
+            await service.database.run(service.remember)
 
 
 async def _refresh(service: Service, changed: asyncio.Event, watch: bool) -> None:

@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mtformer.serve.documents import Result, as_file, fetched, new_result, translate_later
+from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.protection import Protected
+from mtformer.serve.results import Outcome, Result
 from mtformer.serve.service import Service, wanted
 from mtformer.serve.store import StoredGlossary
 from mtformer.support.errors import UserError
@@ -40,7 +41,7 @@ async def translate(request: Request) -> Response:
     target, source = text_of(given, "target_lang"), text_of(given, "source_lang", "")
     tag_handling = text_of(given, "tag_handling", "")
     _refuse_unsupported(given, tag_handling)
-    glossary = _glossary(service, caller, given, source, target)
+    glossary = await _glossary(service, caller, given, source, target)
     protected = [Protected(text, _names(given, "ignore_tags") if tag_handling else ()) for text in texts]
     read = [each.text for each in protected] if tag_handling else texts
     if given.get("split_sentences") == "nonewlines" or tag_handling == "html":
@@ -81,7 +82,9 @@ def _names(given: Mapping[str, Any], name: str) -> list[str]:
     return [str(each).strip() for each in values if str(each).strip()]
 
 
-def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], source: str, target: str) -> Glossary | None:
+async def _glossary(
+    service: Service, caller: Caller, given: Mapping[str, Any], source: str, target: str
+) -> Glossary | None:
     """Return the glossary of a request.
 
     Raises:
@@ -92,7 +95,7 @@ def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], source
         return None
     if not source:
         raise ServiceError(400, "a glossary needs source_lang")
-    stored = _stored(service, caller, str(id))
+    stored = await _stored(service, caller, str(id))
     if not (matches_language(source, stored.src_lang) and matches_language(target, stored.tgt_lang)):
         pair = f"from {stored.src_lang} to {stored.tgt_lang}"
         raise ServiceError(400, f"the glossary {stored.name} is for translations {pair}")
@@ -125,17 +128,17 @@ async def upload_document(request: Request) -> Response:
     """Begin to translate a document."""
     given = await fields(request)
     caller = caller_of(request, given)
-    service, results = service_of(request), request.app.state.results
+    service = service_of(request)
     _refuse_unsupported(given, "")
     file = file_of(given)
     source, target = text_of(given, "source_lang", ""), text_of(given, "target_lang")
     file = file._replace(name=text_of(given, "filename", file.name))
     if not source:
         source = service.source_of(file.content[:_MOST_DETECTED].decode("utf-8", "ignore"), target)[0]
-    want = wanted(service.pair(source, target), glossary=_glossary(service, caller, given, source, target))
-    result = new_result(file.name, want.pair.tgt_lang)
-    results.start(translate_later(result, service, caller, file, want))
-    return JSONResponse({"document_id": results.add(result), "document_key": secrets.token_hex(32)})
+    want = wanted(service.pair(source, target), glossary=await _glossary(service, caller, given, source, target))
+    id = await service.database.run(service.results.add, *new_name(file.name, want.pair.tgt_lang), Outcome())
+    service.results.start(translate_later(id, service, caller, file, want))
+    return JSONResponse({"document_id": id, "document_key": secrets.token_hex(32)})
 
 
 async def document_status(request: Request) -> Response:
@@ -144,16 +147,17 @@ async def document_status(request: Request) -> Response:
     shown: dict[str, Any] = {"document_id": id, "status": "translating", "seconds_remaining": 1}
     if result.error:
         shown = {"document_id": id, "status": "error", "error_message": result.error}
-    elif result.content is not None:
+    elif result.is_done:
         shown = {"document_id": id, "status": "done", "billed_characters": result.n_characters}
     return JSONResponse(shown)
 
 
 async def download_document(request: Request) -> Response:
     """Return a translated document, once."""
-    id, result = await _document(request)
-    answer = as_file(fetched(result))
-    request.app.state.results.remove(id)
+    id, _ = await _document(request)
+    service = service_of(request)
+    answer = await fetched(service, id)
+    await service.database.run(service.results.remove, id)
     return answer
 
 
@@ -164,8 +168,8 @@ async def _document(request: Request) -> tuple[str, Result]:
         ServiceError: there is none.
     """
     caller_of(request, await fields(request))
-    id = request.path_params["id"]
-    result = request.app.state.results.find(id)
+    id, service = request.path_params["id"], service_of(request)
+    result = await service.database.run(service.results.find, id)
     if result is None:
         raise ServiceError(404, f"there is no document {id}, or not any more")
     return id, result
@@ -186,10 +190,10 @@ async def languages(request: Request) -> Response:
 
 async def usage(request: Request) -> Response:
     """Return how much of its characters a key has used in this month."""
-    caller = caller_of(request, request.query_params)
+    caller, service = caller_of(request, request.query_params), service_of(request)
     quota = caller.limits.characters_per_month
-    limit = _UNLIMITED if quota is None else quota
-    return JSONResponse({"character_count": service_of(request).store.used(caller.name), "character_limit": limit})
+    n_characters = await service.database.run(service.store.used, caller.name)
+    return JSONResponse({"character_count": n_characters, "character_limit": _UNLIMITED if quota is None else quota})
 
 
 async def glossary_pairs(request: Request) -> Response:
@@ -203,14 +207,14 @@ async def glossary_pairs(request: Request) -> Response:
 async def create_glossary(request: Request) -> Response:
     """Store a glossary."""
     given = await fields(request)
-    caller = caller_of(request, given)
+    caller, service = caller_of(request, given), service_of(request)
     name, entries = text_of(given, "name"), text_of(given, "entries")
-    pair = service_of(request).pair(text_of(given, "source_lang"), text_of(given, "target_lang"))
+    pair = service.pair(text_of(given, "source_lang"), text_of(given, "target_lang"))
     format = text_of(given, "entries_format", "tsv")
     if format not in _SEPARATORS:
         raise ServiceError(400, f"entries_format: {format} is not supported; it is {' or '.join(_SEPARATORS)}")
     terms = _terms(entries, _SEPARATORS[format])
-    stored = service_of(request).store.add_glossary(caller.name, name, pair, terms)
+    stored = await service.database.run(service.store.add_glossary, caller.name, name, pair, terms)
     return JSONResponse(_described(stored), 201)
 
 
@@ -234,35 +238,35 @@ def _terms(entries: str, separator: str) -> list[tuple[str, str]]:
 
 async def list_glossaries(request: Request) -> Response:
     """List the glossaries of a key."""
-    caller = caller_of(request, request.query_params)
-    stored = service_of(request).store.glossaries(caller.name)
+    caller, service = caller_of(request, request.query_params), service_of(request)
+    stored = await service.database.run(service.store.glossaries, caller.name)
     return JSONResponse({"glossaries": list(map(_described, stored))})
 
 
 async def get_glossary(request: Request) -> Response:
     """Describe a glossary."""
-    return JSONResponse(_described(_of_path(request)))
+    return JSONResponse(_described(await _of_path(request)))
 
 
 async def glossary_entries(request: Request) -> Response:
     """Return the entries of a glossary."""
-    return PlainTextResponse(_of_path(request).entries, media_type="text/tab-separated-values")
+    return PlainTextResponse((await _of_path(request)).entries, media_type="text/tab-separated-values")
 
 
 async def delete_glossary(request: Request) -> Response:
     """Delete a glossary."""
-    caller = caller_of(request, request.query_params)
-    if not service_of(request).store.delete_glossary(caller.name, request.path_params["id"]):
-        raise _no_glossary(request.path_params["id"])
+    caller, service, id = caller_of(request, request.query_params), service_of(request), request.path_params["id"]
+    if not await service.database.run(service.store.delete_glossary, caller.name, id):
+        raise _no_glossary(id)
     return Response(status_code=204)
 
 
-def _of_path(request: Request) -> StoredGlossary:
-    return _stored(service_of(request), caller_of(request, request.query_params), request.path_params["id"])
+async def _of_path(request: Request) -> StoredGlossary:
+    return await _stored(service_of(request), caller_of(request, request.query_params), request.path_params["id"])
 
 
-def _stored(service: Service, caller: Caller, id: str) -> StoredGlossary:
-    stored = service.store.glossary(caller.name, id)
+async def _stored(service: Service, caller: Caller, id: str) -> StoredGlossary:
+    stored = await service.database.run(service.store.glossary, caller.name, id)
     if stored is None:
         raise _no_glossary(id)
     return stored

@@ -1,14 +1,9 @@
-"""Documents that are translated, and wait in memory to be fetched: nothing of a request becomes a file."""
+"""Documents: nothing of a request becomes a file of its own."""
 
 import asyncio
 import contextlib
-import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Coroutine
-from dataclasses import dataclass
+import logging
 from pathlib import PurePath
-from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -18,80 +13,19 @@ from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import File
 from mtformer.serve.keys import Caller
 from mtformer.serve.models import Wanted
+from mtformer.serve.results import Outcome
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError
 from mtformer.translate.documents.formats import FORMATS, format_of, read_document, write_document
 from mtformer.translate.documents.seam import Settings
 
+log = logging.getLogger(__name__)
+
 SUFFIXES = [suffix for format in FORMATS for suffix in format.suffixes]
 
-_MOST_BYTES = 128 * 2**20  # of documents that wait: the oldest make room
-_SECONDS = 3_600  # that a document waits
 
-
-@dataclass
-class Result:
-    """A document, which may still have to be translated.
-
-    Attributes:
-        name: that of its file.
-        media_type: what it is called on the web.
-        content: its bytes, once it is translated.
-        n_characters: of its text.
-        error: why it cannot be translated.
-        made: when it came, by a clock that nobody sets.
-    """
-
-    name: str
-    media_type: str
-    made: float
-    content: bytes | None = None
-    n_characters: int = 0
-    error: str = ""
-
-
-class Results:
-    """The documents of a server that wait to be fetched, each under an id that nobody can guess."""
-
-    def __init__(self) -> None:
-        self._results: OrderedDict[str, Result] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def add(self, result: Result) -> str:
-        """Keep a document for a while, and return its id."""
-        id = secrets.token_hex(16)
-        self._results[id] = result
-        self.make_room()
-        return id
-
-    def find(self, id: str) -> Result | None:
-        """Return a document; None if it does not wait any more."""
-        self.make_room()
-        return self._results.get(id)
-
-    def remove(self, id: str) -> None:
-        """Forget a document."""
-        self._results.pop(id, None)
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something in the background."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)  # the loop has weak references only
-        task.add_done_callback(self._tasks.discard)
-
-    def make_room(self) -> None:
-        """Forget documents that have waited too long, and the oldest ones if there are too many."""
-        oldest = time.monotonic() - _SECONDS
-        n_bytes = sum(len(result.content or b"") for result in self._results.values())
-        for id, result in list(self._results.items()):
-            if result.made > oldest and n_bytes <= _MOST_BYTES:
-                return
-            n_bytes -= len(result.content or b"")
-            del self._results[id]
-
-
-def new_result(name: str, tgt_lang: str) -> Result:
-    """Return the place for the translation of a file with this name, as in report.de.docx.
+def new_name(name: str, tgt_lang: str) -> tuple[str, str]:
+    """Return what the translation of a file is called, as in report.de.docx, and what its kind is called on the web.
 
     Raises:
         UserError: it is no document of a known format.
@@ -100,21 +34,15 @@ def new_result(name: str, tgt_lang: str) -> Result:
     format = format_of(path.name)
     suffix = format.written_as or path.suffix
     media_type = "text/plain" if format.written_as else format.media_type
-    return Result(f"{path.stem}.{tgt_lang.lower()}{suffix}", media_type, time.monotonic())
+    return f"{path.stem}.{tgt_lang.lower()}{suffix}", media_type
 
 
-async def translate_into(
-    result: Result,
-    service: Service,
-    caller: Caller,
-    file: File,
-    wanted: Wanted,
-    request: Request | None = None,
-) -> None:
+async def translate_document(
+    service: Service, caller: Caller, file: File, wanted: Wanted, request: Request | None = None
+) -> Outcome:
     """Translate a document.
 
     Args:
-        result: gets the translation, or the reason why there is none, which is raised as well.
         service: translates.
         caller: whose document it is.
         file: the document.
@@ -127,44 +55,41 @@ async def translate_into(
     """
     settings = Settings(wanted.pair.tgt_lang, wanted.pair.src_lang, name=PurePath(file.name).name)
     format = format_of(file.name)
+    async with service.reading(caller):
+        document = await asyncio.to_thread(read_document, file.content, format, settings)
+        units = await asyncio.to_thread(lambda: list(document.units))
+    results = await service.translate(request, caller, units, wanted, is_bulk=True)
+    texts = [best.text for best, *_ in results]
+    content = await asyncio.to_thread(write_document, document, texts, format, settings)
+    return Outcome(content, sum(map(len, units)))
+
+
+async def translate_later(id: str, service: Service, caller: Caller, file: File, wanted: Wanted) -> None:
+    """Translate a document that waits under some id."""
     try:
-        async with service.reading(caller):
-            document = await asyncio.to_thread(read_document, file.content, format, settings)
-            units = await asyncio.to_thread(lambda: list(document.units))
-        result.n_characters = sum(map(len, units))
-        results = await service.translate(request, caller, units, wanted, is_bulk=True)
-        texts = [best.text for best, *_ in results]
-        result.content = await asyncio.to_thread(write_document, document, texts, format, settings)
+        outcome = await translate_document(service, caller, file, wanted)
     except MtformerError as error:
-        result.error = str(error)
-        raise
+        outcome = Outcome(error=str(error))
     except Exception:
-        result.error = f"{settings.name} cannot be translated"
-        raise
+        log.exception("a document cannot be translated")
+        outcome = Outcome(error=f"{PurePath(file.name).name} cannot be translated")
+    with contextlib.suppress(ServiceError):  # which is logged, and tried again
+        await service.database.run(service.results.finish, id, outcome)
 
 
-async def translate_later(result: Result, *args: Any) -> None:
-    """Do what :func:`translate_into` does, and leave errors to the result."""
-    with contextlib.suppress(MtformerError):
-        await translate_into(result, *args)
-
-
-def fetched(result: Result | None) -> Result:
-    """Return a document that must be there.
+async def fetched(service: Service, id: str) -> Response:
+    """Return a document that must be there, as a file to save.
 
     Raises:
         ServiceError: it is not, or not yet.
     """
+    result = await service.database.run(service.results.find, id)
     if result is None:
         raise ServiceError(404, "there is no such document, or not any more")
     if result.error:
         raise ServiceError(400, result.error)
-    if result.content is None:
+    if not result.is_done:
         raise ServiceError(503, "the document is being translated", retry_after=1)
-    return result
-
-
-def as_file(result: Result) -> Response:
-    """Return a document as a file to save."""
+    content = await service.database.run(service.results.content, id)
     disposition = f"attachment; filename*=UTF-8''{quote(result.name)}"
-    return Response(result.content, media_type=result.media_type, headers={"Content-Disposition": disposition})
+    return Response(content, media_type=result.media_type, headers={"Content-Disposition": disposition})

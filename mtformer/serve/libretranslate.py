@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mtformer.serve.documents import SUFFIXES, as_file, fetched, new_result, translate_into
+from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of, whole_number_of
 from mtformer.serve.keys import Caller
@@ -83,20 +83,21 @@ async def translate_file(request: Request) -> Response:
     """Translate a document, and return the address of the result."""
     given = await fields(request)
     caller = caller_of(request, given)
-    service, results = service_of(request), request.app.state.results
+    service = service_of(request)
     file = file_of(given)
     source, target = text_of(given, "source"), text_of(given, "target")
     pair = service.pair(source, target)
-    result = new_result(file.name, pair.tgt_lang)
-    await translate_into(result, service, caller, file, wanted(pair), request)
-    address = f"{request.base_url}download_file/{results.add(result)}.{quote(result.name)}"
+    name, media_type = new_name(file.name, pair.tgt_lang)
+    outcome = await translate_document(service, caller, file, wanted(pair), request)
+    id = await service.database.run(service.results.add, name, media_type, outcome)
+    address = f"{request.base_url}download_file/{id}.{quote(name)}"
     return JSONResponse({"translatedFileUrl": address})
 
 
 async def download_file(request: Request) -> Response:
     """Return a translated document."""
     id, _, _ = request.path_params["name"].partition(".")
-    return as_file(fetched(request.app.state.results.find(id)))
+    return await fetched(service_of(request), id)
 
 
 async def detect(request: Request) -> Response:

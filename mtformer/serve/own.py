@@ -39,7 +39,7 @@ async def translate(request: Request) -> Response:
         service.pair(source, text_of(given, "target")),
         _options(given),
         alignments=given.get("alignments", False),
-        glossary=_glossary(service, caller, given.get("glossary")),
+        glossary=await _glossary(service, caller, given.get("glossary")),
     )._replace(token_log_probs=True)
     about: dict[str, Any] = {"source": want.pair.src_lang, "target": want.pair.tgt_lang}
     if probability is not None:
@@ -78,7 +78,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | None:
+async def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | None:
     """Return a glossary that is given as the id of a stored one, or as an object of terms and translations.
 
     Raises:
@@ -88,7 +88,7 @@ def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | None:
     if not given:
         return None
     if isinstance(given, str):
-        stored = service.store.glossary(caller.name, given)
+        stored = await service.database.run(service.store.glossary, caller.name, given)
         if stored is None:
             raise ServiceError(404, f"there is no glossary {given}")
         return stored.glossary
@@ -127,7 +127,7 @@ async def explain(request: Request) -> Response:
     why_not = texts_of(given, "why_not") if given.get("why_not") else []
     if len(why_not) > 10:
         raise UserError("why_not: ask for 10 words at most")
-    with service.admitted(caller, [text]):
+    async with service.admitted(caller, [text]):
         return JSONResponse(await service.explain(pair, text, prefix=prefix, why_not=why_not))
 
 

@@ -51,7 +51,7 @@ async def compute(request: Request) -> Response:
     plan: Any = _TASKS[task]
     if task != "translate":
         plan = partial(_begun, plan, start=without_surrogates(text_of(given, "prefix", "")))
-    with service.admitted(caller, [text]):
+    async with service.admitted(caller, [text]):
         translator = await service.translator(want)
         job = service.job(translator, partial(plan, translator), [text], caller)
         [answer] = await service.finished(request, job)

@@ -12,11 +12,11 @@ from pathlib import Path
 import uvicorn
 
 from mtformer.serve.app import make_app
+from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models
 from mtformer.serve.origins import is_loopback
 from mtformer.serve.service import Service, Settings
-from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -83,25 +83,27 @@ class Place:
         return listening
 
 
-def serve(models: Models, place: Place, *, store: Path | None = None, settings: Settings, watch: bool = False) -> None:
+def serve(
+    models: Models, place: Place, *, database: str | None = None, settings: Settings, watch: bool = False
+) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted.
 
     Args:
         models: the models.
         place: where to listen, and who may send requests.
-        store: the file of glossaries and usage; None keeps them in memory.
+        database: a SQLite file or the URL of a database, as for :class:`.Database`.
         settings: limits.
         watch: whether to replace models whose files change.
 
     Raises:
-        UserError: it cannot listen there, or a file cannot be used.
+        UserError: it cannot listen there, or a file or the database cannot be used.
     """
     place.check()
     keys = None if place.keys is None else Keys.read(place.keys)
-    database = Store(store)
+    opened = Database(database)
     with place.listen() as listening:
         models.load_first()
-        service = Service(models, database, keys, settings)
+        service = Service(models, opened, keys, settings)
         app = make_app(service, cors=place.cors, is_local=keys is None and is_loopback(place.host), watch=watch)
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)

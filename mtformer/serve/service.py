@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from mtformer.config import LanguagePair, SearchConfig
+from mtformer.serve.database import Database
 from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.keys import ANYONE, Caller, Keys, Meter
 from mtformer.serve.metrics import Metrics
 from mtformer.serve.models import LONGEST_CODE, Models, Wanted
+from mtformer.serve.results import Results
 from mtformer.serve.scheduler import Job, Scheduler
 from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
@@ -63,16 +65,20 @@ class Settings:
 class Service:
     """Models, a scheduler, and who may use them."""
 
-    def __init__(self, models: Models, store: Store, keys: Keys | None, settings: Settings) -> None:
+    def __init__(self, models: Models, database: Database, keys: Keys | None, settings: Settings) -> None:
         """Start the threads of the scheduler.
 
         Args:
             models: the models.
-            store: glossaries and usage.
+            database: for glossaries, usage and documents that wait; it is closed with the service.
             keys: who may send requests; None for anyone.
             settings: limits of all.
+
+        Raises:
+            UserError: the database cannot be used.
         """
-        self.models, self.store, self.keys, self.settings = models, store, keys, settings
+        self.models, self.database, self.keys, self.settings = models, database, keys, settings
+        self.store, self.results = Store(database), Results(database)
         self.metrics, self.meter = Metrics(), Meter()
         self._places_to_read = asyncio.Semaphore(_MOST_READ)
         self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
@@ -85,11 +91,22 @@ class Service:
         ):
             self.metrics.add_gauge(name, text, read)
 
+    def remember(self) -> None:
+        """Write what is to be written now and then.
+
+        Raises:
+            ServiceError: the database does not answer.
+        """
+        self.store.flush()
+        self.results.beat()
+
     def close(self) -> None:
         """Finish what was accepted."""
         self.is_ready = False
         self.scheduler.close()
-        self.store.close()
+        with suppress(ServiceError):  # which is logged
+            self.remember()
+        self.database.close()
 
     def caller(self, key: str | None) -> Caller:
         """Return who sends a request with a key.
@@ -135,20 +152,21 @@ class Service:
         possible = [each for each in self.detect(text) if each[0] in sources or matches_language(each[0], tgt_lang)]
         return possible[0] if sources else self.detect(text)[0]
 
-    @contextmanager
-    def admitted(self, caller: Caller, texts: Sequence[str], *, is_bulk: bool = False) -> Any:
+    @asynccontextmanager
+    async def admitted(self, caller: Caller, texts: Sequence[str], *, is_bulk: bool = False) -> AsyncIterator[None]:
         """Count a request while the block runs; documents may have more characters than others.
 
         Raises:
-            ServiceError: it exceeds a limit, or too many others wait.
+            ServiceError: it exceeds a limit, too many others wait, or the database is needed and does not answer.
         """
         n_characters = sum(map(len, texts))
         most = self.settings.max_characters * (_BULK_CHARACTERS if is_bulk else 1)
         if n_characters > most:
             raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
-        with self._counted(caller, n_characters):
+        async with self._counted(caller, n_characters):
             yield
-        self.store.count(caller.name, n_characters)
+        if caller.limits.characters_per_month is None:
+            self.store.count(caller.name, n_characters)
         self.metrics.characters.add(n_characters)
 
     @asynccontextmanager
@@ -156,21 +174,32 @@ class Service:
         """Count a request while the block reads its document, of which nobody knows yet how many characters it has.
 
         Raises:
-            ServiceError: it exceeds a limit, or too many others wait.
+            ServiceError: it exceeds a limit, too many others wait, or the database is needed and does not answer.
         """
-        with self._counted(caller, 1):
+        async with self._counted(caller, 1) as month:
             async with self._places_to_read:
                 yield
+        if month is not None:
+            self.store.count(caller.name, -1, month)
 
-    @contextmanager
-    def _counted(self, caller: Caller, n_characters: int) -> Iterator[None]:
+    @asynccontextmanager
+    async def _counted(self, caller: Caller, n_characters: int) -> AsyncIterator[str | None]:
+        """Take characters of a quota, and return the month that they are of; if the block fails, give them back."""
         if self.scheduler.waiting_tokens > _MOST_WAITING:
             raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
-        quota = caller.limits.characters_per_month
-        if quota is not None and self.store.used(caller.name) + n_characters > quota:
-            raise ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
+        quota, month = caller.limits.characters_per_month, None
         with self.meter.admit(caller, n_characters):
-            yield
+            if quota is not None:
+                month = await self.database.run(self.store.take, caller.name, n_characters, quota)
+                if month is None:
+                    message = f"this key may translate {quota:,} characters a month, and has used them up"
+                    raise ServiceError(456, message)
+            try:
+                yield month
+            except BaseException:
+                if month is not None:
+                    self.store.count(caller.name, -n_characters, month)
+                raise
 
     async def translate(
         self,
@@ -195,7 +224,7 @@ class Service:
             UserError: the options cannot be used.
         """
         texts = list(map(without_surrogates, texts))
-        with self.admitted(caller, texts, is_bulk=is_bulk):
+        async with self.admitted(caller, texts, is_bulk=is_bulk):
             translator = await self.translator(wanted)
             job = self.job(translator, translator.plan, texts, caller, is_bulk=is_bulk)
             results = await self.finished(request, job, is_bulk=is_bulk)
@@ -217,7 +246,7 @@ class Service:
         def tell(index: int, outcome: list[Translation] | MtformerError) -> None:
             loop.call_soon_threadsafe(take, index, outcome)
 
-        with self.admitted(caller, texts):
+        async with self.admitted(caller, texts):
             translator = await self.translator(wanted)
             job = self.job(translator, translator.plan, texts, caller, on_text=tell)
             self.scheduler.submit(job)

@@ -1,29 +1,35 @@
-"""What a server remembers: glossaries, and how many characters each key has had translated. It is a SQLite file."""
+"""What a server remembers: glossaries, and how many characters each key has had translated."""
 
-import sqlite3
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 
-from mtformer.support.errors import UserError
+from sqlalchemy import BigInteger, Column, ColumnElement, Integer, MetaData, Table, select
+
+from mtformer.serve.database import Database, SafeText, storable
 from mtformer.text.glossary import Glossary
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS glossaries (
-    id TEXT PRIMARY KEY, key TEXT NOT NULL, name TEXT NOT NULL, src_lang TEXT NOT NULL, tgt_lang TEXT NOT NULL,
-    entries TEXT NOT NULL, n_entries INTEGER NOT NULL, created TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS usage (
-    key TEXT NOT NULL, month TEXT NOT NULL, characters INTEGER NOT NULL, PRIMARY KEY (key, month)
-);
-"""
-_COLUMNS = "id, name, src_lang, tgt_lang, entries, n_entries, created"
-_BUSY_SECONDS = 10  # to wait for another process that writes
+_TABLES = MetaData()
+_GLOSSARIES = Table(
+    "glossaries",
+    _TABLES,
+    Column("id", SafeText, primary_key=True),
+    Column("key", SafeText, nullable=False),
+    *(Column(name, SafeText, nullable=False) for name in ("name", "src_lang", "tgt_lang", "entries")),
+    Column("n_entries", Integer, nullable=False),
+    Column("created", SafeText, nullable=False),
+)
+_USAGE = Table(
+    "usage",
+    _TABLES,
+    Column("key", SafeText, primary_key=True),
+    Column("month", SafeText, primary_key=True),
+    Column("characters", BigInteger, nullable=False),
+)
 
 
 @dataclass(frozen=True)
@@ -55,37 +61,21 @@ class StoredGlossary:
 
 
 class Store:
-    """A database of glossaries and usage. Threads may share it, and processes the file."""
+    """Glossaries and usage. Threads may share it, and servers the database.
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Open a file, which is made if there is none; without one, nothing outlives the process.
+    All that uses the database raises a ServiceError if that does not answer.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """Use a database.
 
         Raises:
-            UserError: it cannot be opened, or is no such database.
+            UserError: it cannot be used.
         """
+        self._database = database
         self._lock = Lock()
-        self._uncounted: Counter[str] = Counter()  # characters of each key that are not in the database yet
-        try:
-            self._connection = sqlite3.connect(
-                ":memory:" if path is None else path, check_same_thread=False, timeout=_BUSY_SECONDS
-            )
-            with self._writing() as cursor:
-                cursor.execute("PRAGMA journal_mode = WAL")
-                cursor.execute("PRAGMA synchronous = NORMAL")
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    cursor.execute(statement)
-        except sqlite3.Error as error:
-            raise UserError(f"cannot open {path}, the database of the server: {error}") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Cursor]:
-        with self._lock, self._connection, closing(self._connection.cursor()) as cursor:
-            yield cursor
-
-    def close(self) -> None:
-        """Write what is left, and close the file."""
-        self.flush()
-        self._connection.close()
+        self._uncounted: Counter[tuple[str, str]] = Counter()  # characters that the database lacks, by key and month
+        database.create(_TABLES)
 
     def add_glossary(
         self, key: str, name: str, languages: tuple[str, str], terms: Sequence[tuple[str, str]]
@@ -97,55 +87,89 @@ class Store:
         """
         glossary = Glossary(terms)
         entries = "".join(f"{term.src}\t{term.tgt}\n" for term in glossary.terms)
-        created = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        stored = StoredGlossary(str(uuid.uuid4()), name, *languages, entries, len(glossary), created)
-        with self._writing() as cursor:
-            cursor.execute(
-                f"INSERT INTO glossaries (key, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (key, *vars(stored).values()),
-            )
+        created = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        stored = StoredGlossary(
+            str(uuid.uuid4()), storable(name), *languages, storable(entries), len(glossary), created
+        )
+        with self._database.begin() as connection:
+            connection.execute(_GLOSSARIES.insert().values(key=key, **vars(stored)))
         return stored
 
     def glossaries(self, key: str) -> list[StoredGlossary]:
         """Return those of a key, the oldest first."""
-        return self._select("key = ? ORDER BY created", key)
+        return self._select(_GLOSSARIES.c.key == key)
 
     def glossary(self, key: str, id: str) -> StoredGlossary | None:
         """Return one of a key; None if it has no such glossary."""
-        return next(iter(self._select("key = ? AND id = ?", key, id)), None)
+        return next(iter(self._select(_GLOSSARIES.c.key == key, _GLOSSARIES.c.id == id)), None)
 
     def delete_glossary(self, key: str, id: str) -> bool:
         """Delete a glossary of a key, and return whether there was one."""
-        with self._writing() as cursor:
-            return cursor.execute("DELETE FROM glossaries WHERE key = ? AND id = ?", (key, id)).rowcount > 0
+        condition = (_GLOSSARIES.c.key == key) & (_GLOSSARIES.c.id == id)
+        with self._database.begin() as connection:
+            return connection.execute(_GLOSSARIES.delete().where(condition)).rowcount > 0
 
-    def _select(self, condition: str, *values: str) -> list[StoredGlossary]:
-        with self._writing() as cursor:
-            rows = cursor.execute(f"SELECT {_COLUMNS} FROM glossaries WHERE {condition}", values)
-            return [StoredGlossary(*row) for row in rows]
+    def _select(self, *conditions: ColumnElement[bool]) -> list[StoredGlossary]:
+        columns = [each for each in _GLOSSARIES.c if each.name != "key"]
+        query = select(*columns).where(*conditions).order_by(_GLOSSARIES.c.created)
+        with self._database.begin() as connection:
+            return [StoredGlossary(**row) for row in connection.execute(query).mappings()]
 
-    def count(self, key: str, n_characters: int) -> None:
-        """Add to what a key has used. It is written by the next :meth:`flush`."""
+    def take(self, key: str, n_characters: int, quota: int) -> str | None:
+        """Count characters in advance if a key may have them, whatever other servers take at the same time.
+
+        Args:
+            key: the name of the key.
+            n_characters: how many it wants.
+            quota: how many it may have in a calendar month (UTC).
+
+        Returns:
+            The month, in which :meth:`count` can give them back; None if they would exceed the quota.
+        """
+        month = _month()
+        if self._uncounted[key, month]:
+            self.flush()
+        if n_characters > quota:
+            return None
+        insertion = self._database.insert(_USAGE).values(key=key, month=month, characters=n_characters)
+        total = _USAGE.c.characters + insertion.excluded.characters
+        insertion = insertion.on_conflict_do_update(
+            index_elements=["key", "month"], set_={"characters": total}, where=total <= quota
+        )
+        with self._database.begin() as connection:
+            return month if connection.execute(insertion).rowcount > 0 else None
+
+    def count(self, key: str, n_characters: int, month: str | None = None) -> None:
+        """Add to what a key has used in a month, now by default. The next :meth:`flush` writes it."""
         with self._lock:
-            self._uncounted[key] += n_characters
+            self._uncounted[key, month or _month()] += n_characters
 
     def flush(self) -> None:
-        """Write the usage."""
-        with self._writing() as cursor:
-            rows = [(key, _month(), n) for key, n in self._uncounted.items()]
-            cursor.executemany(
-                "INSERT INTO usage VALUES (?, ?, ?) "
-                "ON CONFLICT (key, month) DO UPDATE SET characters = characters + excluded.characters",
-                rows,
-            )
-            self._uncounted.clear()
+        """Write the usage. What cannot be written is kept until the next time."""
+        with self._lock:
+            counts, self._uncounted = self._uncounted, Counter()
+        insertion = self._database.insert(_USAGE)
+        total = _USAGE.c.characters + insertion.excluded.characters
+        insertion = insertion.on_conflict_do_update(index_elements=["key", "month"], set_={"characters": total})
+        # In order, so that servers that write at the same time do not wait for each other.
+        rows = [{"key": key, "month": month, "characters": n} for (key, month), n in sorted(counts.items()) if n]
+        if not rows:
+            return
+        try:
+            with self._database.begin() as connection:
+                connection.execute(insertion, rows)
+        except BaseException:
+            with self._lock:
+                self._uncounted.update(counts)
+            raise
 
     def used(self, key: str) -> int:
         """Return how many characters a key has used in this month (UTC)."""
-        with self._writing() as cursor:
-            row = cursor.execute("SELECT characters FROM usage WHERE key = ? AND month = ?", (key, _month())).fetchone()
-            return (row[0] if row else 0) + self._uncounted[key]
+        month = _month()
+        query = select(_USAGE.c.characters).where(_USAGE.c.key == key, _USAGE.c.month == month)
+        with self._database.begin() as connection:
+            return (connection.execute(query).scalar() or 0) + self._uncounted[key, month]
 
 
 def _month() -> str:
-    return datetime.now(UTC).strftime("%Y-%m")
+    return time.strftime("%Y-%m", time.gmtime(time.time()))

@@ -1,0 +1,199 @@
+"""The database of a server: a SQLite file, or PostgreSQL, which servers on several machines can share."""
+
+import asyncio
+import importlib.util
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Dialect, MetaData, Table, Text, create_engine, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.types import TypeDecorator
+
+from mtformer.serve.errors import ServiceError
+from mtformer.support.errors import UserError
+from mtformer.text.lines import without_surrogates
+
+log = logging.getLogger(__name__)
+# When it closes a connection that the database has closed already, it would log a traceback.
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
+_SECONDS = 5  # to wait for the database: so long may an answer of PostgreSQL take, or a lock of SQLite
+_CONNECTIONS = 4  # to PostgreSQL; SQLite writes one transaction at a time anyway
+_PACKAGES = {"pg8000": "'mtformer[postgresql]'", "psycopg": "psycopg"}  # each driver, and what installs it
+_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7_302_417)"}  # while tables are made
+_VERIFIED = "verify-full"
+_TLS = {"disable": False, "prefer": None, "require": True, _VERIFIED: None}  # in pg8000's words
+
+T = TypeVar("T")
+
+
+def storable(text: str) -> str:
+    """Replace what PostgreSQL does not store, U+0000 and surrogates, by U+FFFD."""
+    return without_surrogates(text).replace("\0", "\ufffd")
+
+
+class SafeText(TypeDecorator[str]):
+    """Text of requests, which becomes :func:`storable` in every statement."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Replace what cannot be stored."""
+        return None if value is None else storable(value)
+
+
+class Database:
+    """A database. Threads may share it; so may processes, unless it is in memory."""
+
+    def __init__(self, place: str | None = None) -> None:
+        """Open a database.
+
+        Args:
+            place: the path of a SQLite file, which is made if there is none, or the URL of a PostgreSQL database; None
+                for a database in memory, which ends with the process.
+
+        Raises:
+            UserError: it cannot be opened. The message has no password.
+        """
+        settings: dict[str, Any] = {"poolclass": QueuePool, "max_overflow": 0, "pool_timeout": _SECONDS}
+        if place is not None and "://" in place:
+            url, connect_args = _postgresql(place)
+            self._name = f"{url.database or url.username} at {url.host or 'localhost'}:{url.port or 5432}"
+            n_connections = _CONNECTIONS
+            settings["pool_pre_ping"] = True  # the database may have been restarted
+        else:
+            url = URL.create("sqlite", database=place)
+            connect_args = {"timeout": _SECONDS, "check_same_thread": False}
+            self._name = place or "in memory"
+            n_connections = 1
+        with self._opening():
+            if place is not None and "://" not in place:
+                Path(place).touch(mode=0o600)  # texts may wait in it
+            self._engine = create_engine(url, pool_size=n_connections, connect_args=connect_args, **settings)
+            if url.drivername == "sqlite":
+                event.listen(self._engine, "connect", _prepare_sqlite)
+        self._threads = ThreadPoolExecutor(n_connections, "database")
+
+    def create(self, tables: MetaData) -> None:
+        """Make the tables that do not exist yet.
+
+        Raises:
+            UserError: the database cannot be used.
+        """
+        with self._opening(), self._engine.begin() as connection:
+            connection.exec_driver_sql(_LOCKS[self._engine.dialect.name])  # another server may start now, too
+            tables.create_all(connection)
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError, TypeError) as error:  # TypeError: the driver does not know a setting
+            raise UserError(f"cannot open {self._name}, the database of the server: {_reason(error)}") from None
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Run the block in a transaction.
+
+        Raises:
+            ServiceError: the database cannot be used.
+        """
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError) as error:
+            log.error("the database %s cannot be used: %s", self._name, _reason(error))
+            raise _unusable() from None
+
+    def insert(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
+        """Return an insertion that may say what to do on a conflict, which the two databases write in the same way."""
+        return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function that uses the database, in a thread, so that a slow database delays nothing else.
+
+        Raises:
+            ServiceError: the database cannot be used, or does not answer.
+        """
+        until = time.monotonic() + _SECONDS
+
+        def call() -> T:
+            if time.monotonic() > until:  # others have waited for the database until now
+                raise _unusable()
+            return function(*args)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._threads.shutdown()
+        self._engine.dispose()
+
+
+def _unusable() -> ServiceError:
+    message = "the database of this server does not answer; try again later"
+    return ServiceError(503, message, retry_after=_SECONDS)
+
+
+def _prepare_sqlite(connection: Any, record: object) -> None:
+    """Let processes read while one writes, and survive a crash of any of them."""
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
+    """Return the URL of a PostgreSQL database, and settings of its driver.
+
+    Raises:
+        UserError: it is none, or the driver is missing.
+    """
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        url = None
+    if url is None or "@" in (url.host or ""):
+        raise UserError(
+            "--database: the URL cannot be read; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, "
+            "%3A for : and %2F for / in the password"
+        )
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+pg8000")
+    kind, _, driver = url.drivername.partition("+")
+    if kind != "postgresql" or driver not in _PACKAGES:
+        known = " or ".join(f"postgresql+{each}://" for each in _PACKAGES)
+        raise UserError(f"--database takes a SQLite file or a URL with {known}, not with {url.drivername}://")
+    if importlib.util.find_spec(driver) is None:
+        package = _PACKAGES[driver]
+        raise UserError(f"--database needs the package {driver}, which is not installed; pip install {package}")
+    if url.password is None:
+        url = url.set(password=os.environ.get("PGPASSWORD"))
+    if driver == "psycopg":
+        return url, {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS}
+    mode = str(url.query.get("sslmode", "prefer"))
+    if mode not in _TLS:
+        raise UserError(f"--database: sslmode is {', '.join(_TLS)}, not {mode}")
+    context = ssl.create_default_context() if mode == _VERIFIED else _TLS[mode]
+    return url.difference_update_query(["sslmode"]), {"timeout": _SECONDS, "ssl_context": context}
+
+
+def _reason(error: BaseException) -> str:
+    """Return what has happened in one line: the system's words or the database's, without statements and values."""
+    cause: BaseException = getattr(error, "orig", None) or error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if isinstance(cause, OSError):
+        return cause.strerror or str(cause)
+    first = cause.args[0] if cause.args else ""
+    text = first.get("M", "") if isinstance(first, dict) else str(cause)  # pg8000 has the fields of the message
+    return next(iter(text.splitlines()), type(cause).__name__)

@@ -1,0 +1,193 @@
+"""Documents that wait to be fetched, in the database, so that any server that shares it can return them.
+
+Each server counts in the database how often it has looked there (its beat). Others count how often they have looked
+while that stayed the same, and so find out that it has ended without comparing clocks.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, Table, select
+
+from mtformer.serve.database import Database, SafeText
+
+_TABLES = MetaData()
+_SERVERS = Table(
+    "servers",
+    _TABLES,
+    Column("id", SafeText, primary_key=True),
+    Column("beat", BigInteger, nullable=False),
+)
+_DOCUMENTS = Table(
+    "documents",
+    _TABLES,
+    Column("id", SafeText, primary_key=True),
+    *(Column(name, SafeText, nullable=False) for name in ("server", "name", "media_type", "error")),
+    Column("n_characters", Integer, nullable=False),
+    Column("n_bytes", Integer, nullable=False),
+    Column("content", LargeBinary),
+)
+_UNFINISHED = _DOCUMENTS.c.content.is_(None) & (_DOCUMENTS.c.error == "")
+
+BEAT_SECONDS = 5  # between two beats of a server
+_MOST_BYTES = 128 * 2**20  # of the documents of a server that wait: the oldest make room
+_SECONDS = 3_600  # that a document waits
+_MOST_SILENT = 60 // BEAT_SECONDS  # beats without one of another server, after which that translates no more
+_FORGOTTEN = _SECONDS // BEAT_SECONDS  # beats after which its documents are deleted
+_ENDED = "the server that was translating this document has ended: send it again"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A document.
+
+    Attributes:
+        name: that of its file.
+        media_type: what it is called on the web.
+        n_characters: of its text.
+        error: why it cannot be translated.
+        is_done: whether it is translated.
+    """
+
+    name: str
+    media_type: str
+    n_characters: int = 0
+    error: str = ""
+    is_done: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What has become of a document.
+
+    Attributes:
+        content: its bytes; None as long as it is not translated.
+        n_characters: of its text.
+        error: why it cannot be translated.
+    """
+
+    content: bytes | None = None
+    n_characters: int = 0
+    error: str = ""
+
+
+class Results:
+    """The documents that wait to be fetched, each under an id that nobody can guess. Threads may share it.
+
+    All that uses the database raises a ServiceError if that does not answer.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """Use a database.
+
+        Raises:
+            UserError: it cannot be used.
+        """
+        self._database = database
+        self._server = secrets.token_hex(16)
+        self._made: dict[str, float] = {}  # when each document of this server came, by a clock that nobody sets
+        self._unwritten: dict[str, Outcome] = {}
+        self._others: dict[str, tuple[int, int]] = {}  # other servers' last beats, and our beats since then
+        self._tasks: set[asyncio.Task[None]] = set()
+        database.create(_TABLES)
+        self.beat()
+
+    def add(self, name: str, media_type: str, outcome: Outcome) -> str:
+        """Keep a document for a while, and return its id."""
+        id = secrets.token_hex(16)
+        values = {"id": id, "server": self._server, "name": name, "media_type": media_type}
+        with self._database.begin() as connection:
+            connection.execute(_DOCUMENTS.insert().values(**values, **_written(outcome)))
+        self._make_room()
+        return id
+
+    def finish(self, id: str, outcome: Outcome) -> None:
+        """Tell what has become of a document. If the database does not answer, the next :meth:`beat` does."""
+        self._unwritten[id] = outcome
+        self._write()
+
+    def find(self, id: str) -> Result | None:
+        """Return a document; None if it does not wait any more."""
+        columns = [_DOCUMENTS.c[name] for name in ("name", "media_type", "n_characters", "error")]
+        query = select(*columns, _DOCUMENTS.c.content.is_not(None).label("is_done")).where(_DOCUMENTS.c.id == id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).mappings().first()
+            return None if row is None else Result(**row)
+
+    def content(self, id: str) -> bytes | None:
+        """Return the bytes of a document; None if it is not translated, or does not wait any more."""
+        with self._database.begin() as connection:
+            return connection.execute(select(_DOCUMENTS.c.content).where(_DOCUMENTS.c.id == id)).scalar()
+
+    def remove(self, *ids: str) -> None:
+        """Forget documents."""
+        with self._database.begin() as connection:
+            connection.execute(_DOCUMENTS.delete().where(_DOCUMENTS.c.id.in_(ids)))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something in the background."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)  # the loop has weak references only
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait until nothing is done in the background."""
+        await asyncio.gather(*self._tasks)
+
+    def beat(self) -> None:
+        """Show other servers that this one runs, write what is unwritten, and clean up."""
+        insertion = self._database.insert(_SERVERS).values(id=self._server, beat=1)
+        beat = _SERVERS.c.beat + 1
+        with self._database.begin() as connection:
+            connection.execute(insertion.on_conflict_do_update(index_elements=["id"], set_={"beat": beat}))
+            beats = connection.execute(select(_SERVERS.c.id, _SERVERS.c.beat).where(_SERVERS.c.id != self._server))
+            self._others = {id: (beat, self._silence(id, beat)) for id, beat in beats}
+        self._write()
+        self._make_room()
+        self._clean_up()
+
+    def _silence(self, server: str, beat: int) -> int:
+        last, n = self._others.get(server, (None, 0))
+        return n + 1 if beat == last else 0
+
+    def _clean_up(self) -> None:
+        """Report and, later, delete the documents of servers that have ended."""
+        silent = [id for id, (_, n) in self._others.items() if n >= _MOST_SILENT]
+        forgotten = [id for id in silent if self._others[id][1] >= _FORGOTTEN]
+        if silent:
+            of_them = _DOCUMENTS.c.server.in_(silent)
+            with self._database.begin() as connection:
+                connection.execute(_DOCUMENTS.update().where(of_them, _UNFINISHED).values(error=_ENDED))
+                connection.execute(_DOCUMENTS.delete().where(_DOCUMENTS.c.server.in_(forgotten)))
+                connection.execute(_SERVERS.delete().where(_SERVERS.c.id.in_(forgotten)))
+
+    def _write(self) -> None:
+        for id, outcome in list(self._unwritten.items()):
+            with self._database.begin() as connection:
+                connection.execute(_DOCUMENTS.update().where(_DOCUMENTS.c.id == id).values(**_written(outcome)))
+            self._unwritten.pop(id, None)
+
+    def _make_room(self) -> None:
+        """Forget documents of this server that have waited too long, and the oldest ones if they are too large."""
+        query = select(_DOCUMENTS.c.id, _DOCUMENTS.c.n_bytes).where(_DOCUMENTS.c.server == self._server)
+        with self._database.begin() as connection:
+            sizes = {row.id: row.n_bytes for row in connection.execute(query)}
+        now, n_bytes = time.monotonic(), sum(sizes.values())
+        self._made = made = {id: self._made.get(id, now) for id in sizes}
+        removed = []
+        for id in sorted(sizes, key=lambda id: made[id]):
+            if made[id] > now - _SECONDS and n_bytes <= _MOST_BYTES:
+                break
+            removed.append(id)
+            n_bytes -= sizes[id]
+        if removed:
+            self.remove(*removed)
+
+
+def _written(outcome: Outcome) -> dict[str, Any]:
+    """Return the columns that an outcome fills."""
+    return {**vars(outcome), "n_bytes": len(outcome.content or b"")}
