@@ -2,19 +2,20 @@
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import pytest
 import requests
 import uvicorn
 
 from mtformer.serve.app import make_app
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
-from mtformer.serve.models import Models
+from mtformer.serve.models import Models, Wanted
 from mtformer.serve.running import server_config
 from mtformer.serve.service import Service, Settings
 
@@ -81,3 +82,41 @@ def running(
         finally:
             server.should_exit = True
             thread.join()
+
+
+class Gate:
+    """Holds the engine of a server until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = Event(), Event()
+
+
+@contextmanager
+def held(client: Client) -> Iterator[Gate]:
+    """Let no batch of a server end before the gate opens."""
+    gate = Gate()
+    models = client.service.models
+    engine = models.translator(Wanted(models.pairs[0])).engine
+    submit = engine.submit
+
+    def wait(*args: Any, **given: Any) -> Any:
+        gate.reached.set()
+        assert gate.opened.wait(SECONDS)
+        return submit(*args, **given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "submit", wait)
+        try:
+            yield gate
+        finally:
+            gate.opened.set()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so that must become so."""
+    never = Event()
+    for _ in range(SECONDS * 50):
+        if is_so():
+            return
+        never.wait(0.02)
+    pytest.fail("it never became so")

@@ -11,19 +11,17 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from conftest import Project, sentence_pairs
-from servers import SECONDS, Client, running
+from servers import SECONDS, Client, held, running, until
 
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.cli import serve as serving
@@ -52,44 +50,6 @@ def bundle(trained: Project) -> Path:
 def server(bundle: Path) -> Iterator[Client]:
     with running(bundle) as client:
         yield client
-
-
-class Gate:
-    """Holds the engine of a server until it is opened."""
-
-    def __init__(self) -> None:
-        self.reached, self.opened = Event(), Event()
-
-
-@contextmanager
-def held(client: Client) -> Iterator[Gate]:
-    """Let no batch of a server end before the gate opens."""
-    gate = Gate()
-    models = client.service.models
-    engine = models.translator(Wanted(models.pairs[0])).engine
-    submit = engine.submit
-
-    def wait(*args: Any, **given: Any) -> Any:
-        gate.reached.set()
-        assert gate.opened.wait(SECONDS)
-        return submit(*args, **given)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "submit", wait)
-        try:
-            yield gate
-        finally:
-            gate.opened.set()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so that must become so."""
-    never = Event()
-    for _ in range(SECONDS * 50):
-        if is_so():
-            return
-        never.wait(0.02)
-    pytest.fail("it never became so")
 
 
 def talk(client: Client, data: bytes) -> bytes:

@@ -30,7 +30,7 @@ logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 _SECONDS = 5  # to wait for the database: so long may an answer of PostgreSQL take, or a lock of SQLite
 _CONNECTIONS = 4  # to PostgreSQL; SQLite writes one transaction at a time anyway
 _PACKAGES = {"pg8000": "'mtformer[postgresql]'", "psycopg": "psycopg"}  # each driver, and what installs it
-_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7_302_417)"}  # while tables are made
+_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7302417)"}  # while tables are made
 _VERIFIED = "verify-full"
 _TLS = {"disable": False, "prefer": None, "require": True, _VERIFIED: None}  # in pg8000's words
 
