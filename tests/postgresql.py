@@ -62,7 +62,7 @@ class PostgreSQL:
         """Make a database, and return its URL."""
         name = f"test{next(self._numbers)}"
         environment = os.environ | {"PGPASSWORD": PASSWORD}
-        command = [self._programs / "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "mtformer", name]
+        command = [str(self._programs / "createdb"), "-h", "127.0.0.1", "-p", str(self.port), "-U", "mtformer", name]
         subprocess.run(command, env=environment, check=True)
         return self.url(name)
 

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -238,7 +238,8 @@ def test_what_cannot_be_written_is_written_later(tmp_path: Path, caplog: pytest.
         id = results.add("a.txt", "text/plain", Outcome())
         store.count("ada", 5)
         writer.execute("BEGIN IMMEDIATE")
-        for call in (store.flush, lambda: results.finish(id, Outcome(b"x", 1)), lambda: store.take("bob", 1, 1)):
+        calls: list[Callable[[], object]] = [store.flush, lambda: results.finish(id, Outcome(b"x", 1))]
+        for call in (*calls, lambda: store.take("bob", 1, 1)):
             with pytest.raises(ServiceError, match="does not answer") as raised:
                 call()
             assert (raised.value.status, raised.value.retry_after) == (503, 5)
@@ -355,7 +356,7 @@ def test_a_database_that_cannot_be_used(trained: Project, url: str, problem: str
 
 
 def test_a_database_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"needs the package pg8000.* pip install 'mtformer\[postgresql\]'"):
         Database("postgres://localhost/d")
 

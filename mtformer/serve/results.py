@@ -140,7 +140,8 @@ class Results:
 
     def beat(self) -> None:
         """Show other servers that this one runs, write what is unwritten, and clean up."""
-        insertion = self._database.insert(_SERVERS).values(id=self._server, beat=1)
+        first = secrets.randbits(32)  # none that others remember, should they have deleted what they had of this server
+        insertion = self._database.insert(_SERVERS).values(id=self._server, beat=first)
         beat = _SERVERS.c.beat + 1
         with self._database.begin() as connection:
             connection.execute(insertion.on_conflict_do_update(index_elements=["id"], set_={"beat": beat}))
