@@ -238,8 +238,12 @@ def test_what_cannot_be_written_is_written_later(tmp_path: Path, caplog: pytest.
         id = results.add("a.txt", "text/plain", Outcome())
         store.count("ada", 5)
         writer.execute("BEGIN IMMEDIATE")
-        calls: list[Callable[[], object]] = [store.flush, lambda: results.finish(id, Outcome(b"x", 1))]
-        for call in (*calls, lambda: store.take("bob", 1, 1)):
+        calls: list[Callable[[], object]] = [
+            store.flush,
+            lambda: results.finish(id, Outcome(b"x", 1)),
+            lambda: store.take("bob", 1, 1),
+        ]
+        for call in calls:
             with pytest.raises(ServiceError, match="does not answer") as raised:
                 call()
             assert (raised.value.status, raised.value.retry_after) == (503, 5)

@@ -176,9 +176,8 @@ class Service:
         Raises:
             ServiceError: it exceeds a limit, too many others wait, or the database is needed and does not answer.
         """
-        async with self._counted(caller, 1) as month:
-            async with self._places_to_read:
-                yield
+        async with self._counted(caller, 1) as month, self._places_to_read:
+            yield
         if month is not None:
             self.store.count(caller.name, -1, month)
 
