@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +22,11 @@ import yaml
 from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, held, running, until
 
-from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.cli import serve as serving
-from mtformer.config import LanguagePair
 from mtformer.serve import http, service
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
-from mtformer.serve.models import Models, Wanted
+from mtformer.serve.models import Wanted
 from mtformer.serve.running import Place
 from mtformer.serve.service import Settings
 from mtformer.serve.store import Store
@@ -479,87 +476,3 @@ def _is_ready(client: Client) -> bool:
         return client.get("/ready").status_code == 200
     except OSError:
         return False
-
-
-# New models
-
-
-def write_greedy(bundle: Path, path: Path, languages: tuple[str, str] = ("en", "de")) -> None:
-    """Write a copy of a model that searches greedily, and whose languages have other names."""
-    loaded = load_bundle(bundle)
-    search = loaded.header.search.model_copy(update={"beam_size": 1})
-    changes = {"search": search, "src_lang": languages[0], "tgt_lang": languages[1]}
-    temporary = path.with_suffix(".new")
-    save_bundle(temporary, replace(loaded, header=loaded.header.model_copy(update=changes)))
-    temporary.replace(path)
-
-
-def test_a_model_is_replaced_while_requests_go_on(bundle: Path, tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    shutil.copy(bundle, path)
-    with running(path) as client, ThreadPoolExecutor(8) as threads:
-        models = client.service.models
-        client.post("/translate", ASKED)
-        [before] = models.digests
-        answers = [threads.submit(client.post, "/translate", ASKED) for _ in range(60)]
-        write_greedy(bundle, path)
-        assert models.refresh() == [path]
-        answers += [threads.submit(client.post, "/translate", ASKED) for _ in range(20)]
-        assert {answer.result(SECONDS).json()["translatedText"] for answer in answers} == {PAIRS[TEXT]}
-        [after] = models.digests
-        assert after != before
-        assert models.translator(Wanted(models.pairs[0])).options.beam_size == 1
-        assert models.refresh() == []
-
-
-@pytest.mark.parametrize("damage", [b"", b"not a model", None])
-def test_a_damaged_model_is_not_taken(
-    bundle: Path, tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "model.safetensors"
-    shutil.copy(bundle, path)
-    models = Models([path], device="cpu")
-    models.load_first()
-    pair = models.pairs[0]
-    if damage is None:
-        path.unlink()
-    else:
-        path.write_bytes(damage)
-    assert models.refresh() == []
-    assert models.refresh() == []
-    assert caplog.text.count("the new one cannot be used") == 1
-    assert models.translator(Wanted(pair, (("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
-    write_greedy(bundle, path)
-    assert models.refresh() == [path]
-
-
-def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.safetensors"
-    write_greedy(bundle, other, ("fr", "de"))
-    models = Models([bundle, other], device="cpu", max_bytes=int(1.5 * bundle.stat().st_size))
-    assert [str(pair) for pair in models.pairs] == ["en-de", "fr-de"]
-    models.load_first()
-    one = models.loaded_bytes
-    assert one > 0
-    first = models.translator(Wanted(LanguagePair("en", "de")))
-    second = models.translator(Wanted(LanguagePair("fr", "de")))
-    assert models.loaded_bytes == pytest.approx(one, rel=0.01)
-    assert first.translate([TEXT])[0][0].text == second.translate([TEXT])[0][0].text  # both are still usable
-    assert models.ready(Wanted(LanguagePair("en", "de"))) is None
-    with pytest.raises(UserError, match="more than --max-memory allows"):
-        Models([bundle], device="cpu", max_bytes=1_000)
-
-
-def test_models_compute_in_another_precision(bundle: Path) -> None:
-    models = Models([bundle], device="cpu", precision="int8")
-    translator = models.translator(Wanted(models.pairs[0]))
-    assert translator.options.precision == "int8"
-    assert translator.translate([TEXT])[0][0].text
-
-
-def test_languages_may_be_written_in_any_way(bundle: Path) -> None:
-    models = Models([bundle], device="cpu")
-    for src, tgt in (("en", "de"), ("EN-GB", "DE"), ("eng", "deu"), ("eng_Latn", "de-AT")):
-        assert models.direction(src, tgt) == ("en", "de")
-    for src, tgt in (("de", "en"), ("en", "fr"), ("", ""), ("../..", "de")):
-        assert models.direction(src, tgt) is None

@@ -205,7 +205,7 @@ def _load_converted(
     path: Path, device: str, n_threads: int | None, **changes: float | str | None
 ) -> LoadedModel | None:
     """Load a bundle on CTranslate2 if ``auto`` takes it; None if torch has to translate."""
-    if not _suits_ctranslate2(path, device, **changes):
+    if not suits_ctranslate2(path, device, **changes):
         return None
     try:
         model = converted(path, _quantization(changes))
@@ -256,7 +256,7 @@ def _require_positions(model: ExportedModel, **changes: float | str | None) -> N
         raise EngineError(f"a translation may take {longest:,} tokens, and CTranslate2's tables {model.n_positions:,}")
 
 
-def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
+def suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
     """Tell whether ``auto`` takes CTranslate2 for a bundle; it does not for a damaged one, which torch then reports."""
     peeked = peek(path)
     if peeked is None or device not in ("auto", "cpu") or unsupported(_options(peeked.header, **changes)):

@@ -2,19 +2,18 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mtformer.bundle.header import Header
-from mtformer.bundle.peek import is_exported, peek
+from mtformer.bundle.peek import is_exported
 from mtformer.config import LanguagePair, SearchConfig
 from mtformer.engines.ctranslate2 import unsupported
-from mtformer.engines.ctranslate2.folder import read_folder
-from mtformer.engines.loading import LoadedModel, load_model
+from mtformer.engines.loading import LoadedModel, load_model, suits_ctranslate2
 from mtformer.serve.errors import ServiceError
+from mtformer.serve.versions import COPIES, ChangedError, Stamp, Version, stamp_of
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.hardware import Device, usable_cores
 from mtformer.text.glossary import Glossary
@@ -22,14 +21,17 @@ from mtformer.text.languages import matches_language
 from mtformer.translate.terms import Terms
 from mtformer.translate.translator import Translator
 
+if TYPE_CHECKING:
+    from mtformer.bundle.format import Bundle
+
 log = logging.getLogger(__name__)
 
 _MOST_TRANSLATORS = 64  # of a model, for different options: they share its weights
 _MOST_DIRECTIONS = 10_000
+_ATTEMPTS = 2  # to load a model whose file is replaced meanwhile
 LONGEST_CODE = 35  # of a language, in characters: RFC 5646 asks for so many
-_COPIES = {"torch": 2, "ctranslate2": 1}  # of the weights in memory: torch prepares some for inference
 
-Stamp = tuple[int, int, int]  # tells whether a file has changed
+T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
@@ -53,63 +55,6 @@ class Wanted(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """What tells it from others."""
         return *self[:-1], "" if self.glossary is None else self.glossary.digest
-
-
-@dataclass(eq=False)
-class _Version:
-    """The contents of a model's file at some time. Requests that have begun keep theirs when it is replaced.
-
-    Attributes:
-        path: the bundle or the folder.
-        stamp: when it was read.
-        header: its description.
-        n_bytes: the size of its weights.
-        engines: what computes it, by whether torch has to.
-        translators: for the latest requests.
-        loading: held by the thread that loads it.
-    """
-
-    path: Path
-    stamp: Stamp
-    header: Header
-    n_bytes: int
-    engines: dict[bool, LoadedModel] = field(default_factory=dict)
-    translators: OrderedDict[tuple[Any, ...], Translator] = field(default_factory=OrderedDict)
-    loading: Any = field(default_factory=Lock)
-
-    @classmethod
-    def read(cls, path: Path) -> "_Version":
-        """Read the description of a model.
-
-        Raises:
-            UserError: there is none, or it is damaged.
-        """
-        stamp = _stamp(path)
-        if stamp is None:
-            raise UserError(f"there is no model at {path}")
-        if is_exported(path):
-            return cls(path, stamp, read_folder(path).header, (path / "model.bin").stat().st_size)
-        peeked = peek(path)
-        if peeked is None:
-            from mtformer.bundle.format import load_bundle
-
-            load_bundle(path)  # says what is wrong with it
-            raise UserError(f"{path} has changed while it was read")
-        return cls(path, stamp, peeked.header, path.stat().st_size)
-
-    @property
-    def loaded_bytes(self) -> int:
-        """How much memory its weights take, about."""
-        return sum(self.n_bytes * _COPIES[model.engine_name] for model in self.engines.values())
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """Return what changes with a model's file; None if there is no file."""
-    try:
-        stat = (path / "mtformer.json" if path.is_dir() else path).stat()
-    except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 class Models:
@@ -137,16 +82,15 @@ class Models:
             UserError: a model cannot be read, or is larger than ``max_bytes``.
         """
         self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
-        self._versions = [_Version.read(path) for path in dict.fromkeys(paths)]
+        self._versions = [Version.read(path) for path in dict.fromkeys(paths)]
         self._directions: dict[tuple[str, str], LanguagePair | None] = {}  # by what requests call their languages
         self._refused: dict[Path, Stamp | None] = {}
-        self._used: OrderedDict[_Version, None] = OrderedDict()  # loaded ones, the last used last
-        self._lock = Lock()
+        self._used: OrderedDict[Version, None] = OrderedDict()  # loaded ones, the last used last
+        self._lock = Lock()  # of what is loaded, and of which versions there are
+        self._refreshing = Lock()
         for version in self._versions:
-            if max_bytes is not None and version.n_bytes > max_bytes:
-                raise UserError(
-                    f"{version.path} has {version.n_bytes / 1e6:,.0f} MB of weights, more than --max-memory allows"
-                )
+            if max_bytes is not None and (needed := self._needed_bytes(version)) > max_bytes:
+                raise UserError(f"{version.path} needs {needed / 1e6:,.0f} MB, which is more than --max-memory allows")
 
     @property
     def n_threads(self) -> int:
@@ -180,19 +124,19 @@ class Models:
 
     def direction(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
         """Return the direction that is meant by two codes, in any writing; None if no model has it."""
-        key = src_lang, tgt_lang
+        key, known = (src_lang, tgt_lang), self._directions
         if max(map(len, key)) > LONGEST_CODE:
             return None
-        if key not in self._directions:
-            if len(self._directions) >= _MOST_DIRECTIONS:
-                self._directions.clear()
+        if key not in known:
+            if len(known) >= _MOST_DIRECTIONS:
+                known.clear()
             fitting = [
                 (matches_language(tgt_lang, pair.tgt_lang), matches_language(src_lang, pair.src_lang), -place, pair)
                 for place, pair in enumerate(self.pairs)
             ]
             fits = max(fitting, key=lambda fit: (min(fit[:2]), fit[:3]))
-            self._directions[key] = fits[-1] if all(fits[:2]) else None
-        return self._directions[key]
+            known[key] = fits[-1] if all(fits[:2]) else None
+        return known[key]
 
     def ready(self, wanted: Wanted) -> Translator | None:
         """Return the translator for a request if there is one by now: this does not wait."""
@@ -211,33 +155,26 @@ class Models:
             UserError: the model cannot do what is wanted.
             ServiceError: the model cannot be loaded.
         """
-        version = self._version_of(wanted.pair)
-        needs_torch = self._needs_torch(version, wanted)
-        if needs_torch and is_exported(version.path):
-            raise UserError("this model is exported for CTranslate2, which has no glossaries and does not sample")
-        try:
-            model = self._loaded(version, needs_torch=needs_torch)
-        except MtformerError as error:
-            log.error("a model cannot be loaded: %s", error)
-            pair = " to ".join(wanted.pair)
-            raise ServiceError(503, f"the model from {pair} cannot be loaded; the log of the server says why") from None
+        version, model = self._up_to_date(wanted.pair, lambda version: self._model(version, wanted))
         translator = _make_translator(model, wanted)
         with self._lock:
-            version.translators[wanted.key] = translator
-            while len(version.translators) > _MOST_TRANSLATORS:
-                version.translators.popitem(last=False)
+            if any(model is each for each in version.engines.values()):  # or it has been unloaded by now
+                version.translators[wanted.key] = translator
+                while len(version.translators) > _MOST_TRANSLATORS:
+                    version.translators.popitem(last=False)
         return translator
 
-    def bundle(self, pair: LanguagePair) -> Path:
-        """Return the bundle of a direction.
+    def bundle(self, pair: LanguagePair) -> "Bundle":
+        """Read the bundle of a direction.
 
         Raises:
             UserError: the model is an exported one.
+            ServiceError: it cannot be read.
         """
-        path = self._version_of(pair).path
-        if path.is_dir():
+        if is_exported(self._version_of(pair).path):
             raise UserError("this model is exported for CTranslate2, and only a bundle can explain its translations")
-        return path
+        _, bundle = self._up_to_date(pair, Version.bundle)
+        return bundle.toward(*pair)
 
     def load_first(self) -> None:
         """Load models, in order, as long as there is memory for them.
@@ -246,79 +183,148 @@ class Models:
             UserError: one cannot be loaded.
         """
         for version in self._versions:
-            if self._max_bytes is None or self.loaded_bytes + version.n_bytes <= self._max_bytes:
+            if self._max_bytes is None or self.loaded_bytes + self._needed_bytes(version) <= self._max_bytes:
                 self._loaded(version, needs_torch=False)
 
     def refresh(self) -> list[Path]:
         """Replace models whose files have changed, and return their paths. One that cannot be loaded is not taken."""
-        replaced = []
-        for place, version in enumerate(self._versions):
-            path, stamp = version.path, _stamp(version.path)
-            if stamp in (version.stamp, self._refused.get(path, version.stamp)):
-                continue
-            try:
-                new = _Version.read(path)
-                for needs_torch in list(version.engines):
-                    self._loaded(new, needs_torch=needs_torch)
-            except (MtformerError, OSError) as error:
-                log.error("the model goes on as it was, since the new one cannot be used: %s", error)
-                self._refused[path] = stamp
-                continue
-            with self._lock:
-                self._versions[place] = new
-                if version in self._used:
-                    del self._used[version]
-                    self._used[new] = None
-                self._directions.clear()
-            log.info("the model has been replaced: %s", path)
-            replaced.append(path)
-        return replaced
+        with self._refreshing:
+            return [version.path for place, version in enumerate(list(self._versions)) if self._replace(place, version)]
 
-    def _version_of(self, pair: LanguagePair) -> _Version:
+    def _replace(self, place: int, version: Version) -> bool:
+        """Replace a model if its file has changed, and return whether it was replaced."""
+        path, stamp = version.path, stamp_of(version.path)
+        if stamp in (version.stamp, self._refused.get(path, version.stamp)):
+            return False
+        try:
+            new = Version.read(path)
+            new.engines = {needs_torch: self._load(new, needs_torch) for needs_torch in list(version.engines)}
+        except (MtformerError, OSError) as error:
+            log.error("the model goes on as it was, since the new one cannot be used: %s", error)
+            self._refused[path] = stamp
+            return False
+        with self._lock:
+            self._versions[place] = new
+            self._directions = {}
+            self._used.pop(version, None)
+            if new.engines:
+                self._used[new] = None
+                self._make_room(kept=new)
+        log.info("the model has been replaced: %s", path)
+        return True
+
+    def _up_to_date(self, pair: LanguagePair, load: Callable[[Version], T]) -> tuple[Version, T]:
+        """Load something of the model of a direction. If its file has been replaced, the new model is taken first.
+
+        Raises:
+            ServiceError: it cannot be loaded.
+        """
+        for _ in range(_ATTEMPTS):
+            version = self._version_of(pair)
+            try:
+                return version, load(version)
+            except ChangedError:
+                self.refresh()
+            except ServiceError:
+                raise
+            except MtformerError as error:
+                log.error("a model cannot be loaded: %s", error)
+                message = f"the model {_named(pair)} cannot be loaded; the log of the server says why"
+                raise ServiceError(503, message) from None
+        raise ServiceError(503, f"the model {_named(pair)} has just been replaced; try again")
+
+    def _version_of(self, pair: LanguagePair) -> Version:
         for version in self._versions:
             if pair in version.header.matching(*pair):
                 return version
-        raise ServiceError(503, f"the model from {pair.src_lang} to {pair.tgt_lang} has just been replaced; try again")
+        raise ServiceError(503, f"the model {_named(pair)} has just been replaced; try again")
 
-    def _needs_torch(self, version: _Version, wanted: Wanted) -> bool:
+    def _model(self, version: Version, wanted: Wanted) -> LoadedModel:
+        """Return what computes a request.
+
+        Raises:
+            ServiceError: the model cannot do what is wanted.
+            ChangedError: its file is another one by now.
+            MtformerError: it cannot be loaded.
+        """
+        needs_torch = self._needs_torch(version, wanted)
+        if needs_torch and is_exported(version.path):
+            problem = "this model is exported for CTranslate2, which has no glossaries and does not sample"
+            raise ServiceError(400, problem)
+        return self._loaded(version, needs_torch=needs_torch)
+
+    def _needs_torch(self, version: Version, wanted: Wanted) -> bool:
         """Tell whether only torch can do what is wanted, and is not what computes anyway."""
         default = version.engines.get(False)
         if self._engine == "torch" or (default is not None and default.engine_name == "torch"):
             return False
         return wanted.glossary is not None or bool(unsupported(SearchConfig().updated(**dict(wanted.options))))
 
-    def _loaded(self, version: _Version, *, needs_torch: bool) -> LoadedModel:
+    def _loaded(self, version: Version, *, needs_torch: bool) -> LoadedModel:
         """Return a model, which is loaded if it must be.
 
         Raises:
-            MtformerError: it cannot be.
+            ChangedError: its file is another one by now.
+            MtformerError: it cannot be loaded.
         """
         with version.loading:
-            if needs_torch not in version.engines:
-                engine = "torch" if needs_torch else None if is_exported(version.path) else self._engine
-                model = load_model([version.path], engine, self._device, n_threads=1, precision=self._precision)
-                if model.engine_name == "torch":
-                    import torch
-
-                    torch.set_num_threads(1)  # of each thread that computes: others have batches of their own
-                version.engines[needs_torch] = model
-            model = version.engines[needs_torch]
-        with self._lock:
-            self._used[version] = None
-            self._used.move_to_end(version)
-            self._make_room(version)
+            with self._lock:
+                model = version.engines.get(needs_torch)
+                if model is None:
+                    self._make_room(kept=version, n_bytes=self._needed_bytes(version, needs_torch))
+            model = model or self._load(version, needs_torch)
+            with self._lock:
+                if version in self._versions:  # or it has been replaced by now
+                    version.engines[needs_torch] = model
+                    self._used[version] = None
+                    self._used.move_to_end(version)
+                    self._make_room(kept=version)
         return model
 
-    def _make_room(self, kept: _Version) -> None:
-        """Unload the models that were not used for longest. Requests that use them keep them until they are done."""
+    def _load(self, version: Version, needs_torch: bool) -> LoadedModel:
+        """Load a model.
+
+        Raises:
+            ChangedError: its file is another one by now.
+            MtformerError: it cannot be loaded.
+        """
+        engine = "torch" if needs_torch else None if is_exported(version.path) else self._engine
+        model = load_model([version.path], engine, self._device, n_threads=1, precision=self._precision)
+        version.require_unchanged()
+        if model.engine_name == "torch":
+            import torch
+
+            torch.set_num_threads(1)  # of each thread that computes: others have batches of their own
+        return model
+
+    def _needed_bytes(self, version: Version, needs_torch: bool = False) -> int:
+        """Return how much memory the weights of a model will take, about."""
+        is_on_torch = not is_exported(version.path) and (
+            needs_torch
+            or self._engine == "torch"
+            or (self._engine == "auto" and not suits_ctranslate2(version.path, self._device, precision=self._precision))
+        )
+        return version.n_bytes * COPIES["torch" if is_on_torch else "ctranslate2"]
+
+    def _make_room(self, *, kept: Version, n_bytes: int = 0) -> None:
+        """Unload the models that were not used for longest. Requests that use them keep them until they are done.
+
+        Args:
+            kept: the one that is not unloaded.
+            n_bytes: how much memory is needed beside what is loaded.
+        """
         for version in list(self._used):
-            if self._max_bytes is None or self.loaded_bytes <= self._max_bytes:
+            if self._max_bytes is None or self.loaded_bytes + n_bytes <= self._max_bytes:
                 return
             if version is not kept:
                 log.info("unloading a model, to make room for another: %s", version.path)
                 version.engines.clear()
                 version.translators.clear()
                 del self._used[version]
+
+
+def _named(pair: LanguagePair) -> str:
+    return f"from {pair.src_lang} to {pair.tgt_lang}"
 
 
 def _make_translator(model: LoadedModel, wanted: Wanted) -> Translator:

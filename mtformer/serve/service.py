@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -325,12 +324,10 @@ class Service:
         return await asyncio.to_thread(partial(self._explain, pair, text, prefix=prefix, why_not=why_not))
 
     def _explain(self, pair: LanguagePair, text: str, *, prefix: str | None, why_not: Sequence[str]) -> dict[str, Any]:
-        from mtformer.bundle.format import load_bundle
         from mtformer.explain import explanation
 
-        path: Path = self.models.bundle(pair)
         with self._explaining:  # it takes as much memory as a large batch
-            bundle = load_bundle(path).toward(*pair)
+            bundle = self.models.bundle(pair)
             explainer = Translator.load(bundle).explainer()
             model = explanation.describe(bundle, bundle.header.title)
             return explanation.explain(explainer, text, model=model, prefix=prefix, why_not=why_not).to_dict()
