@@ -1,17 +1,22 @@
 """What whoever runs a server sees of it: its log and its metrics."""
 
+import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from conftest import Project, sentence_pairs
-from servers import Client, running
+from servers import SECONDS, Client, running, until
 
+from mtformer.config import LanguagePair
+from mtformer.serve.errors import ServiceError
 from mtformer.serve.keys import add_key
 from mtformer.serve.metrics import Metrics
+from mtformer.serve.service import Settings
 from mtformer.support.logs import JsonFormatter
 
 PAIRS = dict(sentence_pairs(20, seed=3))
@@ -87,3 +92,36 @@ def test_requests_are_counted(server: Client) -> None:
     assert counted() == (n_characters + len(TEXT), n_requests + 1)
     assert server.metric("batch_requests_count") > 0
     assert server.metric("waiting_texts") == 0
+
+
+def test_explanations_take_nothing_from_other_requests(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, opened, started = server.service, Event(), []
+
+    def explain(pair: LanguagePair, text: str, **given: Any) -> dict[str, Any]:
+        started.append(text)
+        assert opened.wait(SECONDS)
+        return {"text": text}
+
+    async def ask() -> None:
+        first, *others = [asyncio.ensure_future(of(str(n))) for n in range(8)]
+        await asyncio.sleep(0)  # which starts them
+        with pytest.raises(ServiceError, match="too many explanations wait") as refused:
+            await of("one too many")
+        assert (refused.value.status, refused.value.retry_after) == (503, 5)
+        late = await asyncio.gather(*others, return_exceptions=True)
+        assert {each.status for each in late if isinstance(each, ServiceError)} == {504}
+        assert len(late) == 7
+        opened.set()
+        with pytest.raises(ServiceError, match="took more than"):
+            await first
+
+    def of(text: str) -> Coroutine[Any, Any, dict[str, Any]]:
+        return service.explain(service.models.pairs[0], text, prefix=None, why_not=())
+
+    monkeypatch.setattr(service, "_explain", explain)
+    monkeypatch.setattr(service, "settings", Settings(timeout=0.05))
+    asyncio.run(ask())
+    until(lambda: service._explaining._value == 8)
+    monkeypatch.setattr(service, "settings", Settings())
+    assert asyncio.run(of("again")) == {"text": "again"}
+    assert started == ["0", "again"]

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from threading import Lock
+from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _MOST_WAITING = 500_000  # tokens: what waits behind more would only time out
+_MOST_EXPLANATIONS = 8  # at a time: one is computed, the others wait
 _RETRY_AFTER = 5  # seconds, when so much waits
 _LARGEST_BEAM = 16  # that a request may ask for: the time that a text takes grows with it
 _WIDE = ("beam_size", "n_best", "mbr")  # options that widen the beam
@@ -82,7 +83,8 @@ class Service:
         self._places_to_read = asyncio.Semaphore(_MOST_READ)
         self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
         self.is_ready = False
-        self._explaining = Lock()
+        self._explainer = ThreadPoolExecutor(1, "explain")  # which takes as much memory as a large batch
+        self._explaining = BoundedSemaphore(_MOST_EXPLANATIONS)
         for name, text, read in (
             ("waiting_texts", "Texts and searches that wait for a thread.", lambda: self.scheduler.n_waiting),
             ("waiting_tokens", "Their tokens, about.", lambda: self.scheduler.waiting_tokens),
@@ -102,6 +104,7 @@ class Service:
     def close(self) -> None:
         """Finish what was accepted."""
         self.is_ready = False
+        self._explainer.shutdown(cancel_futures=True)
         self.scheduler.close()
         with suppress(ServiceError):  # which is logged
             self.remember()
@@ -320,17 +323,25 @@ class Service:
 
         Raises:
             UserError: the sentence cannot be explained.
+            ServiceError: too many others wait, it takes too long, or the model cannot be loaded.
         """
-        return await asyncio.to_thread(partial(self._explain, pair, text, prefix=prefix, why_not=why_not))
+        if not self._explaining.acquire(blocking=False):
+            raise ServiceError(503, "too many explanations wait; try again later", retry_after=_RETRY_AFTER)
+        future = self._explainer.submit(self._explain, pair, text, prefix=prefix, why_not=why_not)
+        future.add_done_callback(lambda _: self._explaining.release())
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise self._late() from None
 
     def _explain(self, pair: LanguagePair, text: str, *, prefix: str | None, why_not: Sequence[str]) -> dict[str, Any]:
         from mtformer.explain import explanation
 
-        with self._explaining:  # it takes as much memory as a large batch
-            bundle = self.models.bundle(pair)
-            explainer = Translator.load(bundle).explainer()
-            model = explanation.describe(bundle, bundle.header.title)
-            return explanation.explain(explainer, text, model=model, prefix=prefix, why_not=why_not).to_dict()
+        bundle = self.models.bundle(pair)
+        explainer = Translator.load(bundle).explainer()
+        model = explanation.describe(bundle, bundle.header.title)
+        return explanation.explain(explainer, text, model=model, prefix=prefix, why_not=why_not).to_dict()
 
     def _late(self) -> ServiceError:
         return ServiceError(504, f"the translation took more than {self.settings.timeout:g} s")
