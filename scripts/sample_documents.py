@@ -19,6 +19,7 @@ import pptx
 from docx.shared import Pt
 from openpyxl.worksheet.properties import PageSetupProperties
 from PIL import Image
+from sample_reviewed import add_review, add_table, with_readings
 
 Build = Callable[[Sequence[str], int], bytes]
 TITLE, HEADER = "The report of this year", "A header of the page"
@@ -54,6 +55,7 @@ def word(texts: Sequence[str], variant: int) -> bytes:
                 run = paragraph.add_run(piece)
                 run.bold = is_bold or None
                 run.font.size = Pt(9 + variant % 4)
+    add_review(document, [parts(text) for text in texts[:5]])
     document.add_picture(picture())
     table = document.add_table(len(texts), 2)
     for row, text in enumerate(texts):
@@ -70,7 +72,7 @@ def long_document(n_paragraphs: int) -> bytes:
     paragraph = (
         f"<w:p><w:r><w:t>{'The old man likes the small dog and his house near the river. ' * 4}</w:t></w:r></w:p>"
     )
-    with zipfile.ZipFile(io.BytesIO(word(["a <b>dog</b>"], 1))) as old, zipfile.ZipFile(file, "w") as new:
+    with zipfile.ZipFile(io.BytesIO(word(["a <b>dog</b>"] * 5, 1))) as old, zipfile.ZipFile(file, "w") as new:
         for name in old.namelist():
             part = old.read(name)
             if name == "word/document.xml":
@@ -95,14 +97,15 @@ def slides(texts: Sequence[str], variant: int) -> bytes:
 
 
 def sheet(texts: Sequence[str], variant: int) -> bytes:
-    """Build a workbook with texts, numbers and formulas."""
+    """Build a workbook with texts, numbers, formulas and a table; every other one has readings of characters."""
     book = openpyxl.Workbook()
     for row, text in enumerate(texts, 1):
         book.active.append([plain(text), row, f"=B{row}*2"])
     book.active["E1"] = "\n".join(map(plain, texts[:2]))
     book.active.column_dimensions["A"].width = book.active.column_dimensions["E"].width = 120  # nothing is cut off
     book.active.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
-    return _saved(book)
+    add_table(book.active)
+    return with_readings(_saved(book)) if variant % 2 else _saved(book)
 
 
 def page(texts: Sequence[str], variant: int) -> bytes:
@@ -148,6 +151,12 @@ def subtitles(texts: Sequence[str], variant: int) -> bytes:
     return "".join(f"{n}\n{time}\n{cue}\n\n" for n, (time, cue) in enumerate(zip(times, cues, strict=True), 1)).encode()
 
 
+def captions(texts: Sequence[str], variant: int) -> bytes:
+    """Build WebVTT from the subtitles, with settings and a note."""
+    cues = re.sub(r"(\d),(\d{3})", r"\1.\2", subtitles(texts, variant).decode()).replace(".000\n", ".000 align:start\n")
+    return f"WEBVTT - {TITLE}\n\nNOTE this is for editors\n\n{cues}".encode()
+
+
 def catalogue(texts: Sequence[str], variant: int) -> bytes:
     """Build a catalogue of gettext."""
     header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -167,6 +176,23 @@ def units(texts: Sequence[str], variant: int) -> bytes:
     return f"{start}{rows}</body></file></xliff>\n".encode()
 
 
+def memory(texts: Sequence[str], variant: int) -> bytes:
+    """Build TMX."""
+    rows = "".join(f'<tu><tuv xml:lang="en"><seg>{plain(text)}</seg></tuv></tu>\n' for text in texts)
+    return f'<tmx version="1.4"><header srclang="en"/><body>\n{rows}</body></tmx>\n'.encode()
+
+
+def yaml_messages(texts: Sequence[str], variant: int) -> bytes:
+    """Build messages in YAML, as Rails has them."""
+    rows = "".join(f"  key{n}: {json.dumps(text) if n % 2 else text}\n" for n, text in enumerate(map(plain, texts)))
+    return f"# for Rails\nen:\n{rows}".encode()
+
+
+def rows(texts: Sequence[str], variant: int) -> bytes:
+    """Build a table in CSV, some of whose cells have quotes."""
+    return "".join(f'{n},"{plain(text)}, ""{n}"""\r\n' for n, text in enumerate(texts)).encode()
+
+
 BUILDERS: dict[str, Build] = {
     ".docx": word,
     ".pptx": slides,
@@ -178,6 +204,10 @@ BUILDERS: dict[str, Build] = {
     ".po": catalogue,
     ".json": messages,
     ".xlf": units,
+    ".vtt": captions,
+    ".tmx": memory,
+    ".yaml": yaml_messages,
+    ".csv": rows,
 }
 
 
