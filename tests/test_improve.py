@@ -17,7 +17,7 @@ from mtformer.config import load_config
 from mtformer.improve import run, stages
 from mtformer.improve.plan import Baseline, make_plan
 from mtformer.improve.run import Request, improve
-from mtformer.improve.state import State, locked
+from mtformer.improve.state import Outcome, State, locked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training import trainer
 from mtformer.translate.jobs.partial import PartialFile
@@ -273,6 +273,14 @@ def test_a_change_after_the_start_is_refused(whole: tuple[Project, str], tmp_pat
     with locked(project.folder / "better/improve"):
         result = project.mtformer("improve", "config.yaml", "--output", "better")
     assert result.status == 2
+
+
+def test_a_config_may_be_corrected_before_the_baseline_is_trained(tmp_path: Path) -> None:
+    State(tmp_path, {"the config": "wrong"}).write()
+    state = State(tmp_path, {"the config": "right"})
+    state.once(lambda: Outcome(stage="baseline", commands=[]), "baseline")
+    with pytest.raises(UserError, match="because the config changed since it was started"):
+        State(tmp_path, {"the config": "wrong"})
 
 
 def test_one_process_at_a_time_and_a_damaged_state_is_reported(tmp_path: Path) -> None:

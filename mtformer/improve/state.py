@@ -63,7 +63,9 @@ class State:
         """
         self.folder = folder
         self._path = folder / "state.json"
-        saved = self._read() or _Saved(inputs=inputs)
+        saved = self._read()
+        if saved is None or not saved.outcomes:  # the run of the baseline notices what has changed since it was started
+            saved = _Saved(inputs=inputs)
         if changed := [name for name, value in inputs.items() if saved.inputs.get(name) != value]:
             raise UserError(
                 f"{folder.parent} cannot be resumed, because {' and '.join(changed)} changed since it was started: "
