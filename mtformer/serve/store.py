@@ -137,7 +137,8 @@ class Store:
             index_elements=["key", "month"], set_={"characters": total}, where=total <= quota
         )
         with self._database.begin() as connection:
-            return month if connection.execute(insertion).rowcount > 0 else None
+            done = connection.execute(insertion, execution_options={"preserve_rowcount": True})
+            return month if done.rowcount > 0 else None
 
     def count(self, key: str, n_characters: int, month: str | None = None) -> None:
         """Add to what a key has used in a month, now by default. The next :meth:`flush` writes it."""
