@@ -23,7 +23,7 @@ from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, held, running, until
 
 from mtformer.cli import serve as serving
-from mtformer.serve import http, service
+from mtformer.serve import connections, http, service
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
 from mtformer.serve.models import Wanted
@@ -407,6 +407,33 @@ def test_idle_connections_do_no_harm(server: Client) -> None:
     assert server.post("/translate", ASKED).status_code == 200
     for connection in idle:
         connection.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not limit them")
+def test_a_server_takes_as_many_connections_as_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+        connections.allow_many()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (max(soft - 1, min(hard, 65_536)), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /translate HT", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /he"])
+def test_a_connection_without_a_request_is_closed(server: Client, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(ASKED).encode()
+    with held(server) as gate, ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(connections, "_SECONDS", 0.05)
+        asked = head("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close") + body
+        working = thread.submit(talk, server, asked)
+        assert gate.reached.wait(SECONDS)
+        answer = talk(server, sent)
+        assert (b'{"status":"ok"}' in answer) == (b"health" in sent)
+        gate.opened.set()  # one that waits for its answer stays
+        assert working.result(SECONDS).startswith(b"HTTP/1.1 200")
 
 
 def test_an_engine_that_fails_under_load_fails_nobody_else(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from mtformer.serve.app import make_app
+from mtformer.serve.connections import Connection, allow_many
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models
@@ -108,6 +109,7 @@ def serve(
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
         gc.freeze()  # or the collector would go through all that is loaded again and again
+        allow_many()
         uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
 
 
@@ -115,6 +117,7 @@ def server_config(app: "object", settings: Settings) -> uvicorn.Config:
     """Return the settings of uvicorn; our own log has the requests."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,
