@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -338,6 +339,34 @@ def test_a_body_that_does_not_say_its_size_is_refused_when_it_is_too_large(
     chunk = b"3E8\r\n" + b"a" * 1_000 + b"\r\n"
     answer = talk(server, head("Content-Type: application/json", "Transfer-Encoding: chunked") + 2 * chunk)
     assert answer.startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
+def test_of_a_body_of_100_mb_little_is_read(server: Client, kind: str) -> None:
+    start = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n' if kind[-1] == "x" else b"q="
+    )
+    part, n_sent = b"a" * 2**20, 0
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+        connection.sendall(head(f"Content-Type: {kind}", "Transfer-Encoding: chunked"))
+        connection.sendall(b"%x\r\n%b\r\n" % (len(start), start))
+        with suppress(ConnectionError):  # the server has closed it
+            while n_sent < 100 * 2**20:
+                connection.sendall(b"%x\r\n%b\r\n" % (len(part), part))
+                n_sent += len(part)
+    assert n_sent < 50 * 2**20  # 16 MiB, and what the system's buffers hold
+
+
+def test_large_requests_at_a_time_are_limited(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_MOST_HELD", 1_500)
+    asked = head("Content-Type: application/json", "Content-Length: 1000") + b" " * 900
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as first:
+        first.sendall(asked)
+        until(lambda: server.post("/translate", ASKED | {"q": "a" * 600}).status_code == 503)
+        assert server.post("/translate", ASKED).status_code == 200
+    until(lambda: server.post("/translate", ASKED | {"q": "a" * 600}).status_code == 200)
 
 
 def test_a_client_that_is_too_slow_is_not_waited_for(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:

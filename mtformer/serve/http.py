@@ -24,6 +24,7 @@ from mtformer.support.errors import MtformerError, UserError
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 16 * 2**20  # of a request
+_MOST_HELD = 256 * 2**20  # of all requests that are not answered yet
 _MOST_TEXTS = 1_000  # of a request
 _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
@@ -204,6 +205,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, service: Service, routes: Sequence[Route]) -> None:
         self._app, self._service = app, service
+        self.n_bytes = 0  # of all requests that are not answered yet
         self._paths: dict[Any, str] = {route.endpoint: route.path for route in routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -220,12 +222,14 @@ class Gate:
                 message.setdefault("headers", []).append((b"x-content-type-options", b"nosniff"))
             await send(message)
 
+        body = _Body(self, scope, receive)
         try:
-            await self._app(scope, _limited(scope, receive), answer)
+            await self._app(scope, body.receive, answer)
         except Exception:  # which is answered outside
             status = 500
             raise
         finally:
+            self.n_bytes -= body.n_bytes
             self._record(scope, status, time.monotonic() - start)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
@@ -241,32 +245,46 @@ class Gate:
             log.info("%s %s %d", scope["method"], route, status, extra={"metrics": shown})
 
 
-def _limited(scope: Scope, receive: Receive) -> Receive:
-    """Return a function that receives a request, and raises an error if it is too large or takes too long."""
-    n_bytes, until = 0, time.monotonic() + _BODY_SECONDS
-    is_whole = False
-    declared = dict(scope["headers"]).get(b"content-length", b"0")
+class _Body:
+    """The body of a request, as it arrives.
 
-    async def limited() -> Message:
-        nonlocal n_bytes, is_whole
-        if is_whole:
-            return await receive()  # which waits until the client goes
-        if declared.isdigit() and int(declared) > MOST_BYTES:
+    Attributes:
+        n_bytes: how much has arrived.
+    """
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive) -> None:
+        self._gate, self._receive = gate, receive
+        self._until = time.monotonic() + _BODY_SECONDS
+        self._declared = dict(scope["headers"]).get(b"content-length", b"0")
+        self._is_whole = False
+        self.n_bytes = 0
+
+    async def receive(self) -> Message:
+        """Receive a part.
+
+        Raises:
+            ServiceError: it is too large, takes too long, or the client goes.
+        """
+        if self._is_whole:
+            return await self._receive()  # which waits until the client goes
+        if self._declared.isdigit() and int(self._declared) > MOST_BYTES:
             raise _too_large()
         try:
-            async with asyncio.timeout(until - time.monotonic()):
-                message = await receive()
+            async with asyncio.timeout(self._until - time.monotonic()):
+                message = await self._receive()
         except TimeoutError:
             raise ServiceError(408, f"the request was not there after {_BODY_SECONDS} s") from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > MOST_BYTES:
+        n_bytes = len(message.get("body", b""))
+        self.n_bytes += n_bytes
+        self._gate.n_bytes += n_bytes
+        if self.n_bytes > MOST_BYTES:
             raise _too_large()
-        is_whole = not message.get("more_body", False)
+        if self._gate.n_bytes > _MOST_HELD:
+            raise ServiceError(503, "too many large requests arrive at a time; try again later", retry_after=1)
+        self._is_whole = not message.get("more_body", False)
         return message
-
-    return limited
 
 
 def _too_large() -> ServiceError:
