@@ -133,7 +133,7 @@ def test_several_documents_resume_and_those_that_are_written_stay(
     first.write_text("edited since")
     assert "a.de.html.units.part is an unfinished output" in translate(trained, *files).stderr
     different = translate(trained, files[0], "--resume")
-    assert (different.status, "--documents was 2 (" in different.stderr) == (2, True)
+    assert (different.status, "the documents was 2 (" in different.stderr) == (2, True)
     result = translate(trained, *files, "--resume")
     assert (result.status, result.stdout) == (0, f"{second}\n"), result.stderr
     assert first.read_text() == "edited since"
@@ -148,10 +148,22 @@ def test_units_stay_translated_if_their_document_cannot_be_written(
     with monkeypatch.context() as patch:
         patch.setattr("mtformer.translate.documents.job.write_atomically", failing_after(0))
         assert translate(trained, page).status == 1
-    batches = recorded_batches(monkeypatch)
+    batches, written = recorded_batches(monkeypatch), folder / "a.de.html"
     assert translate(trained, page, "--resume").status == 0
     assert not batches
-    assert TRANSLATION in (folder / "a.de.html").read_text()
+    assert TRANSLATION in written.read_text()
+
+
+def test_a_file_that_appears_meanwhile_stays(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, written = folder / "a.html", folder / "a.de.html"
+    with monkeypatch.context() as patch:
+        patch.setattr("mtformer.translate.documents.job.UnitsJob.check", lambda self: written.write_text("by hand"))
+        result = translate(trained, page)
+    assert (result.status, written.read_text()) == (2, "by hand")
+    assert f"{written} has appeared and would be replaced: move it, and continue with --resume" in result.stderr
+    written.unlink()
+    assert translate(trained, page, "--resume").status == 0
+    assert TRANSLATION in written.read_text()
 
 
 def failing_after(n_units: int) -> object:

@@ -81,7 +81,7 @@ class Documents:
             except UserError as error:
                 self._leave_out(error)
                 continue
-            log.info("%s: %d units", task.input, len(units))
+            log.info("%s: %s", task.input, "1 unit" if len(units) == 1 else f"{len(units):,} units")
             self._starts.append(n_units)
             self._read.append(task.input)
             self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
@@ -119,9 +119,11 @@ class Documents:
     def _write(self, waiting: _Waiting, translations: Sequence[str]) -> None:
         task, format = waiting.task, format_of(waiting.task.input.name)
         target = task.target(self.settings.tgt_lang)
-        if waiting.document is None and target.is_file() and not task.is_named:
-            log.info("%s is there already", target)
-            return
+        if target.exists() and not task.is_named:
+            if waiting.document is None:
+                log.info("%s is there already", target)
+                return
+            raise UserError(f"{target} has appeared and would be replaced: move it, and continue with --resume")
         if not translations:
             log.warning("%s has no text to translate", task.input)
         document = waiting.document or self._document(task)
@@ -160,6 +162,11 @@ class UnitsJob(TranslationJob):
     def units(self) -> Iterator[Paragraph]:
         """Yield the units of all documents."""
         return self.documents.units()
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings, to which the documents belong."""
+        names = [f"{task.input}\n{task.target(self.documents.settings.tgt_lang)}\n" for task in self.documents.tasks]
+        return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **super().settings()}
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
         """Return the function that translates a window of units, which are new from now on."""
@@ -216,15 +223,8 @@ def translate_documents(
     targets = [task.target(settings.tgt_lang) for task in tasks]
     goes_on = job.source.on_error is not OnError.stop and len(tasks) > 1
     documents = Documents(tasks, settings, goes_on, on_written)
-    names = "".join(f"{task.input}\n{target}\n" for task, target in zip(tasks, targets, strict=True))
-    units = UnitsJob(
-        **{
-            **vars(job),
-            "output": targets[0].with_name(f"{targets[0].name}.units"),
-            "options": {**job.options, "documents": f"{len(tasks)} ({digest_of(names)[:16]})"},
-        },
-        documents=documents,
-    )
+    output = targets[0].with_name(f"{targets[0].name}.units")
+    units = UnitsJob(**{**vars(job), "output": output}, documents=documents)
     file = PartialFile(units.output)
     require_free(tasks, settings.tgt_lang, [*job.models, *read], is_resumed=file.is_unfinished)
     units.check()

@@ -93,8 +93,8 @@ def without_translations(documents: Sequence[Task], tgt_lang: str) -> list[Task]
     """Leave out documents whose names say that they are the translations of others, as after an earlier command."""
     inputs = {task.input for task in documents}
     made = {path.with_name(translated_name(path, tgt_lang)): path for path in inputs}
-    kept = [task for task in documents if made.get(task.input, task.input) == task.input]
-    if skipped := [task.input for task in documents if task not in kept]:
+    kept = [task for task in documents if task.input not in made]
+    if skipped := [task.input for task in documents if task.input in made]:
         log.info("%s: skipped, as the translation of %s", _shown(skipped), _shown([made[path] for path in skipped]))
     return kept
 

@@ -76,8 +76,11 @@ class PartialFile:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether there is an unfinished file that belongs to a job."""
-        return self.part.is_file() and self._journal.is_file()
+        """Whether there is an unfinished file, of which something counts."""
+        try:
+            return self.part.is_file() and Done(**json.loads(self._journal.read_bytes())).n_units > 0
+        except (OSError, ValueError, TypeError):
+            return False
 
     def written(self) -> list[str]:
         """Return the lines of the windows that count, of a file that is open and not compressed."""
