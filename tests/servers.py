@@ -12,12 +12,13 @@ import pytest
 import requests
 import uvicorn
 
+from mtformer.serve.admission import Settings
 from mtformer.serve.app import make_app
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models, Wanted
 from mtformer.serve.running import server_config
-from mtformer.serve.service import Service, Settings
+from mtformer.serve.service import Service
 
 SECONDS = 60  # until a test gives up
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 from conftest import Project, sentence_pairs
 from libretranslatepy import LibreTranslateAPI
-from servers import Client, running
+from servers import Client, running, until
 
 from mtformer import Translator
 from mtformer.serve import deepl as deepl_routes
@@ -223,18 +223,17 @@ def test_documents_that_cannot_be_translated(
     asked = {language: "en", language.replace("source", "target"): "de"}
     answer = server.post(path, data=asked, files={"other": b"x"} if file is None else {"file": file})
     if path == "/v2/document" and file == ("a.docx", b"PK no archive"):  # which is read in the background
-        id = answer.json()["document_id"]
-        status = {"status": "translating"}
-        while status["status"] == "translating":
-            status = server.post(f"/v2/document/{id}", {"document_key": "x"}).json()
-        assert (status["status"], "a.docx" in status["error_message"]) == ("error", True)
-        answer = server.post(f"/v2/document/{id}/result")
+        sent = answer.json()
+        place, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        until(lambda: server.post(place, key).json()["status"] == "error")
+        assert "a.docx" in server.post(place, key).json()["error_message"]
+        answer = server.post(f"{place}/result", key)
     assert (answer.status_code, list(answer.json())) == (400, [name])
 
 
 def test_a_document_that_is_not_there(server: Client) -> None:
     for path in ("/download_file/0.film.srt", "/download_file/%2e%2e", "/v2/document/0", "/v2/document/0/result"):
-        assert server.get(path).status_code == 404
+        assert server.get(f"{path}?document_key=0").status_code == 404
 
 
 def test_own_interface_says_all_about_a_translation(server: Client, translator: Translator) -> None:

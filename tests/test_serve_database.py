@@ -1,6 +1,7 @@
 """What servers remember, in SQLite and in PostgreSQL, and what they share."""
 
 import gc
+import hashlib
 import json
 import sqlite3
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from socket import create_server
 from threading import Event
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 import requests
@@ -64,11 +66,25 @@ def limited(path: Path, name: str, **limits: int) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def upload(client: Client, headers: dict[str, str] | None = None) -> str:
-    """Begin to translate a document, and return its path."""
+class Sent(NamedTuple):
+    """A document that is being translated."""
+
+    path: str
+    key: str
+
+    def status(self, client: Client, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        status: dict[str, Any] = client.post(self.path, {"document_key": self.key}, headers=headers).json()
+        return status
+
+    def result(self, client: Client) -> requests.Response:
+        return client.post(f"{self.path}/result", {"document_key": self.key})
+
+
+def upload(client: Client, headers: dict[str, str] | None = None) -> Sent:
+    """Begin to translate a document."""
     asked, files = {"source_lang": "en", "target_lang": "de"}, {"file": ("film.srt", SUBTITLES)}
-    answer = client.post("/v2/document", data=asked, files=files, headers=headers)
-    return f"/v2/document/{answer.json()['document_id']}"
+    answer = client.post("/v2/document", data=asked, files=files, headers=headers).json()
+    return Sent(f"/v2/document/{answer['document_id']}", answer["document_key"])
 
 
 # Servers that share a database
@@ -92,14 +108,15 @@ def test_a_glossary_made_at_one_server_is_used_at_another(bundle: Path, place: s
 def test_a_document_sent_to_one_server_is_fetched_from_another(bundle: Path, place: str) -> None:
     with running(bundle, database=place) as one, running(bundle, database=place) as other:
         with held(one) as gate:
-            path = upload(one)
-            assert other.post(path).json()["status"] == "translating"
-            assert other.post(f"{path}/result").status_code == 503
+            sent = upload(one)
+            assert sent.status(other)["status"] == "translating"
+            assert sent.result(other).status_code == 503
             gate.opened.set()
-        until(lambda: other.post(path).json()["status"] == "done")
-        assert other.post(path).json()["billed_characters"] == len(TEXT)
-        assert other.post(f"{path}/result").text == TRANSLATED
-        assert one.post(f"{path}/result").status_code == 404  # a document is fetched once
+        until(lambda: sent.status(other)["status"] == "done")
+        assert sent.status(other)["billed_characters"] == len(TEXT)
+        assert [sent._replace(key=key).result(other).status_code for key in ("0", "ü", "")] == [404, 404, 400]
+        assert sent.result(other).text == TRANSLATED
+        assert sent.result(one).status_code == 404  # a document is fetched once
         given = {"source": "en", "target": "de"}
         answer = one.post("/translate_file", data=given, files={"file": ("film.srt", SUBTITLES)})
         address = answer.json()["translatedFileUrl"]
@@ -110,11 +127,11 @@ def test_a_document_sent_to_one_server_is_fetched_from_another(bundle: Path, pla
 def test_a_server_that_stops_finishes_its_documents(bundle: Path, place: str) -> None:
     with running(bundle, database=place) as other:
         with running(bundle, database=place) as one, held(one) as gate:
-            path = upload(one)
+            sent = upload(one)
             assert gate.reached.wait(SECONDS)
             one.server.should_exit = True
             gate.opened.set()
-        assert other.post(f"{path}/result").text == TRANSLATED
+        assert sent.result(other).text == TRANSLATED
 
 
 def test_a_quota_is_counted_over_all_servers(bundle: Path, place: str, tmp_path: Path) -> None:
@@ -281,7 +298,9 @@ def test_a_server_without_its_database_does_what_it_can(
                 client.post("/translate", ASKED, headers=ada),
                 client.get("/v2/usage", headers=bob),
                 client.post("/v2/glossaries", terms, headers=bob),
-                client.post("/v2/document/0", headers=bob),
+                client.post(
+                    f"/v2/document/{hashlib.sha256(b'0').hexdigest()[:32]}", {"document_key": "0"}, headers=bob
+                ),
             ):
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
             given = {"text": TEXT, "target": "de", "glossary": {"dog": "Hund"}}
@@ -436,13 +455,13 @@ def test_a_clock_that_is_set_changes_nothing_but_the_month(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mtformer.serve.keys.time", SimpleNamespace(monotonic=lambda: 0.0))
             assert [status(), client.post("/translate", ASKED, headers=bob).status_code] == [200, 200]
-            path = upload(client, bob)
-            until(lambda: client.post(path, headers=bob).json()["status"] == "done")
+            sent = upload(client, bob)
+            until(lambda: sent.status(client, bob)["status"] == "done")
             for clock.now in (1_800_000_000.0 + 10 * 365 * 86_400, 0.0):  # ten years ahead, then 1970
                 assert used() == [0, 0]  # of that month
                 assert status() == 200
                 client.service.results.beat()
-                assert client.post(path, headers=bob).status_code == 200
+                assert sent.status(client, bob)["status"] == "done"
             assert status() == 429  # a minute's characters are used up, whatever the clock says
         clock.now = 1_800_000_000.0
         assert used() == [len(TEXT), 2 * len(TEXT)]

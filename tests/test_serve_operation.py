@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -13,10 +13,10 @@ from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, running, until
 
 from mtformer.config import LanguagePair
+from mtformer.serve.admission import Settings
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.keys import add_key
+from mtformer.serve.keys import ANYONE, add_key
 from mtformer.serve.metrics import Metrics
-from mtformer.serve.service import Settings
 from mtformer.support.logs import JsonFormatter
 
 PAIRS = dict(sentence_pairs(20, seed=3))
@@ -115,13 +115,14 @@ def test_explanations_take_nothing_from_other_requests(server: Client, monkeypat
         with pytest.raises(ServiceError, match="took more than"):
             await first
 
-    def of(text: str) -> Coroutine[Any, Any, dict[str, Any]]:
-        return service.explain(service.models.pairs[0], text, prefix=None, why_not=())
+    async def of(text: str) -> dict[str, Any]:
+        async with service.admitted(ANYONE) as admission, admission.in_time():
+            return await service.explanations.explain(service.models.pairs[0], text)
 
-    monkeypatch.setattr(service, "_explain", explain)
+    monkeypatch.setattr(service.explanations, "_explain", explain)
     monkeypatch.setattr(service, "settings", Settings(timeout=0.05))
     asyncio.run(ask())
-    until(lambda: service._explaining._value == 8)
+    until(lambda: service.explanations._places._value == 8)
     monkeypatch.setattr(service, "settings", Settings())
     assert asyncio.run(of("again")) == {"text": "again"}
     assert started == ["0", "again"]

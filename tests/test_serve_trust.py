@@ -25,11 +25,11 @@ from servers import SECONDS, Client, held, running, until
 
 from mtformer.cli import serve as serving
 from mtformer.serve import connections, http, service
+from mtformer.serve.admission import Settings
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
 from mtformer.serve.models import Wanted
 from mtformer.serve.running import Place
-from mtformer.serve.service import Settings
 from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training import run as training
@@ -297,8 +297,8 @@ def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def is_admitted(n: int) -> bool:
         try:
-            with meter.admit(caller, n):
-                return True
+            meter.take(caller, n)
+            return True
         except MtformerError:
             return False
 

@@ -92,9 +92,9 @@ def serve(
     if listen.new_key is not None:
         _add_key(listen.keys, listen.new_key)
         return
+    from mtformer.serve.admission import Settings
     from mtformer.serve.models import Models
     from mtformer.serve.running import Place, serve
-    from mtformer.serve.service import Settings
     from mtformer.support.hardware import keep_freed_memory
     from mtformer.support.logs import log_as_json
 

@@ -1,8 +1,10 @@
 """The interface of DeepL's API, version 2: https://developers.deepl.com/docs. Its clients work with this server."""
 
 import csv
-import secrets
-from collections.abc import Mapping, Sequence
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -13,50 +15,52 @@ from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
-from mtformer.serve.protection import Protected
+from mtformer.serve.protection import plan_joined, plan_markup
+from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome, Result
-from mtformer.serve.service import Service, wanted
+from mtformer.serve.service import Service
 from mtformer.serve.store import StoredGlossary
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import english_name, matches_language
+from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 _UNLIMITED = 1_000_000_000_000  # DeepL's number for a key without a limit
 _TAG_HANDLING = ("xml", "html")
 _AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a model without it may do
-_MOST_TEXTS = 1_000
-_MOST_DETECTED = 4_000  # bytes of a document that its language is detected by
 _SEPARATORS = {"tsv": "\t", "csv": ","}
 
 
 async def translate(request: Request) -> Response:
     """Translate texts, with a glossary or without."""
     given = await fields(request)
-    caller = caller_of(request, given)
-    service = service_of(request)
-    texts = texts_of(given, "text")
-    if len(texts) > _MOST_TEXTS:
-        raise ServiceError(413, f"a request may have {_MOST_TEXTS:,} texts")
-    target, source = text_of(given, "target_lang"), text_of(given, "source_lang", "")
+    caller, service = caller_of(request, given), service_of(request)
+    texts, source = texts_of(given, "text"), text_of(given, "source_lang", "")
     tag_handling = text_of(given, "tag_handling", "")
     _refuse_unsupported(given, tag_handling)
-    glossary = await _glossary(service, caller, given, source, target)
-    protected = [Protected(text, _names(given, "ignore_tags") if tag_handling else ()) for text in texts]
-    read = [each.text for each in protected] if tag_handling else texts
-    if given.get("split_sentences") == "nonewlines" or tag_handling == "html":
-        read = [text.replace("\n", " ") for text in read]
-    sources = [source or service.source_of(text, target)[0] for text in texts]
-    results = await _translated(request, caller, read, sources, target, glossary)
+    query = Query(
+        texts=texts,
+        target=text_of(given, "target_lang"),
+        source=source or None,
+        glossary=await _glossary(service, caller, given, source),
+        plan=_plan(given, tag_handling),
+    )
+    answers = await service.translate(request, caller, query)
     shown = [
-        {
-            "detected_source_language": code.upper(),
-            "text": each.restore(result.text) if tag_handling else result.text,
-            "billed_characters": len(text),
-        }
-        for text, code, result, each in zip(texts, sources, results, protected, strict=True)
+        {"detected_source_language": answer.source.upper(), "text": answer.text, "billed_characters": len(text)}
+        for text, answer in zip(texts, answers, strict=True)
     ]
     return JSONResponse({"translations": shown})
+
+
+def _plan(given: Mapping[str, Any], tag_handling: str) -> Callable[[Translator, str], Plan[list[Translation]]]:
+    """Return how a text is translated; in HTML, sentences go on in the next line by default."""
+    joins_lines = given.get("split_sentences", "nonewlines" if tag_handling == "html" else "1") == "nonewlines"
+    if tag_handling:
+        return partial(plan_markup, tags=_names(given, "ignore_tags"), joins_lines=joins_lines)
+    return plan_joined if joins_lines else Translator.plan
 
 
 def _refuse_unsupported(given: Mapping[str, Any], tag_handling: str) -> None:
@@ -82,9 +86,7 @@ def _names(given: Mapping[str, Any], name: str) -> list[str]:
     return [str(each).strip() for each in values if str(each).strip()]
 
 
-async def _glossary(
-    service: Service, caller: Caller, given: Mapping[str, Any], source: str, target: str
-) -> Glossary | None:
+async def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], source: str) -> Glossary | None:
     """Return the glossary of a request.
 
     Raises:
@@ -95,33 +97,11 @@ async def _glossary(
         return None
     if not source:
         raise ServiceError(400, "a glossary needs source_lang")
-    stored = await _stored(service, caller, str(id))
+    stored, target = await _stored(service, caller, str(id)), text_of(given, "target_lang")
     if not (matches_language(source, stored.src_lang) and matches_language(target, stored.tgt_lang)):
         pair = f"from {stored.src_lang} to {stored.tgt_lang}"
         raise ServiceError(400, f"the glossary {stored.name} is for translations {pair}")
     return stored.glossary
-
-
-async def _translated(
-    request: Request,
-    caller: Caller,
-    texts: Sequence[str],
-    sources: Sequence[str],
-    target: str,
-    glossary: Glossary | None,
-) -> list[Translation]:
-    """Translate texts, those of each language together; those in the target language stay as they are."""
-    service = service_of(request)
-    results = [Translation(text, 0.0, 0.0) for text in texts]
-    for source in dict.fromkeys(sources):
-        if matches_language(source, target):
-            continue
-        places = [place for place, code in enumerate(sources) if code == source]
-        want = wanted(service.pair(source, target), glossary=glossary)
-        translated = await service.translate(request, caller, [texts[place] for place in places], want)
-        for place, translations in zip(places, translated, strict=True):
-            results[place] = translations[0]
-    return results
 
 
 async def upload_document(request: Request) -> Response:
@@ -130,49 +110,55 @@ async def upload_document(request: Request) -> Response:
     caller = caller_of(request, given)
     service = service_of(request)
     _refuse_unsupported(given, "")
-    file = file_of(given)
-    source, target = text_of(given, "source_lang", ""), text_of(given, "target_lang")
+    file, source, target = file_of(given), text_of(given, "source_lang", ""), text_of(given, "target_lang")
     file = file._replace(name=text_of(given, "filename", file.name))
-    if not source:
-        source = service.source_of(file.content[:_MOST_DETECTED].decode("utf-8", "ignore"), target)[0]
-    want = wanted(service.pair(source, target), glossary=await _glossary(service, caller, given, source, target))
-    id = await service.database.run(service.results.add, *new_name(file.name, want.pair.tgt_lang), Outcome())
-    service.results.start(translate_later(id, service, caller, file, want))
-    return JSONResponse({"document_id": id, "document_key": secrets.token_hex(32)})
+    glossary = await _glossary(service, caller, given, source)
+    query = Query(texts=(), target=target, source=source or None, is_one_language=True, glossary=glossary)
+    name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
+    key = await service.database.run(service.results.add, name, media_type, Outcome())
+    service.results.start(translate_later(key, service, caller, file, query))
+    return JSONResponse({"document_id": _document_id(key), "document_key": key})
+
+
+def _document_id(key: str) -> str:
+    """Return the public name of a document; nobody can guess its key, under which it waits."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 async def document_status(request: Request) -> Response:
     """Say how far the translation of a document is."""
-    id, result = await _document(request)
-    shown: dict[str, Any] = {"document_id": id, "status": "translating", "seconds_remaining": 1}
+    key, result = await _document(request)
+    shown: dict[str, Any] = {"document_id": _document_id(key), "status": "translating", "seconds_remaining": 1}
     if result.error:
-        shown = {"document_id": id, "status": "error", "error_message": result.error}
+        shown |= {"status": "error", "error_message": result.error}
     elif result.is_done:
-        shown = {"document_id": id, "status": "done", "billed_characters": result.n_characters}
+        shown |= {"status": "done", "billed_characters": result.n_characters}
     return JSONResponse(shown)
 
 
 async def download_document(request: Request) -> Response:
     """Return a translated document, once."""
-    id, _ = await _document(request)
+    key, _ = await _document(request)
     service = service_of(request)
-    answer = await fetched(service, id)
-    await service.database.run(service.results.remove, id)
+    answer = await fetched(service, key)
+    await service.database.run(service.results.remove, key)
     return answer
 
 
 async def _document(request: Request) -> tuple[str, Result]:
-    """Return the document that a request is about, with its id, which nobody else can guess.
+    """Return the document that a request is about, with its key.
 
     Raises:
-        ServiceError: there is none.
+        ServiceError: there is none, or the key is another one.
     """
-    caller_of(request, await fields(request))
-    id, service = request.path_params["id"], service_of(request)
-    result = await service.database.run(service.results.find, id)
+    given = {**request.query_params, **await fields(request)}
+    caller_of(request, given)
+    id, key, service = request.path_params["id"], text_of(given, "document_key"), service_of(request)
+    is_key = hmac.compare_digest(_document_id(key).encode(), id.encode())
+    result = await service.database.run(service.results.find, key) if is_key else None
     if result is None:
-        raise ServiceError(404, f"there is no document {id}, or not any more")
-    return id, result
+        raise ServiceError(404, "there is no such document with this document_key, or not any more")
+    return key, result
 
 
 async def languages(request: Request) -> Response:

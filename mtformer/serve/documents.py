@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from pathlib import PurePath
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import File
 from mtformer.serve.keys import Caller
-from mtformer.serve.models import Wanted
+from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError
@@ -38,7 +39,7 @@ def new_name(name: str, tgt_lang: str) -> tuple[str, str]:
 
 
 async def translate_document(
-    service: Service, caller: Caller, file: File, wanted: Wanted, request: Request | None = None
+    service: Service, caller: Caller, file: File, query: Query, request: Request | None = None
 ) -> Outcome:
     """Translate a document.
 
@@ -46,28 +47,33 @@ async def translate_document(
         service: translates.
         caller: whose document it is.
         file: the document.
-        wanted: how to translate its texts.
+        query: how to translate its texts, which it does not have yet.
         request: the one that waits for it; None if none does.
 
     Raises:
         UserError: it cannot be read.
         ServiceError: it exceeds a limit, or the server fails.
     """
-    settings = Settings(wanted.pair.tgt_lang, wanted.pair.src_lang, name=PurePath(file.name).name)
-    format = format_of(file.name)
-    async with service.reading(caller):
-        document = await asyncio.to_thread(read_document, file.content, format, settings)
-        units = await asyncio.to_thread(lambda: list(document.units))
-    results = await service.translate(request, caller, units, wanted, is_bulk=True)
-    texts = [best.text for best, *_ in results]
-    content = await asyncio.to_thread(write_document, document, texts, format, settings)
-    return Outcome(content, sum(map(len, units)))
+    pair = service.pair(query.source, query.target)
+    settings, format = Settings(pair.tgt_lang, name=PurePath(file.name).name), format_of(file.name)
+    if query.source is not None:
+        settings = replace(settings, src_lang=pair.src_lang)
+    async with service.admitted(caller, is_bulk=True) as admission:
+        await admission.require_left()
+        async with service.places_to_read:
+            document = await asyncio.to_thread(read_document, file.content, format, settings)
+            units = await asyncio.to_thread(lambda: list(document.units))
+        await admission.charge(units)
+        answers = await service.translated(request, admission, replace(query, texts=units))
+        translations = [answer.text for answer in answers]
+        content = await asyncio.to_thread(write_document, document, translations, format, settings)
+    return Outcome(content, admission.n_characters)
 
 
-async def translate_later(id: str, service: Service, caller: Caller, file: File, wanted: Wanted) -> None:
+async def translate_later(id: str, service: Service, caller: Caller, file: File, query: Query) -> None:
     """Translate a document that waits under some id."""
     try:
-        outcome = await translate_document(service, caller, file, wanted)
+        outcome = await translate_document(service, caller, file, query)
     except MtformerError as error:
         outcome = Outcome(error=str(error))
     except Exception:

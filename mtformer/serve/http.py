@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartParser
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -76,6 +77,7 @@ async def fields(request: Request) -> dict[str, Any]:
 
 
 async def _form(request: Request) -> dict[str, Any]:
+    MultiPartParser.spool_max_size = MOST_BYTES  # what is in a form stays in memory
     try:
         form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=MOST_BYTES)
     except HTTPException as error:

@@ -143,15 +143,14 @@ class Meter:
         self._lock = Lock()
 
     @contextmanager
-    def admit(self, caller: Caller, n_characters: int) -> Iterator[None]:
+    def admit(self, caller: Caller) -> Iterator[None]:
         """Count a request while the block runs.
 
         Raises:
-            ServiceError: it exceeds a limit.
+            ServiceError: the caller has too many.
         """
         with self._lock:
             self._require_few(caller)
-            self._take(caller, n_characters)
             self._running[caller.name] += 1
         try:
             yield
@@ -167,17 +166,22 @@ class Meter:
             message = f"too many requests at a time: this key may have {most}"
             raise ServiceError(429, message, retry_after=_BUSY_SECONDS)
 
-    def _take(self, caller: Caller, n_characters: int) -> None:
-        """Take characters from a caller's bucket; a text larger than the bucket needs a full one."""
+    def take(self, caller: Caller, n_characters: int) -> None:
+        """Take characters from a caller's bucket; a text larger than the bucket needs a full one.
+
+        Raises:
+            ServiceError: the bucket has too few.
+        """
         limit = caller.limits.characters_per_minute
         if limit is None:
             return
-        now = time.monotonic()
-        left, then = self._left.get(caller.name, (float(limit), now))
-        left = min(float(limit), left + (now - then) * limit / 60)
-        needed = min(n_characters, limit)
-        if left < needed:
-            seconds = int((needed - left) * 60 / limit) + 1
-            message = f"too many characters: this key may translate {limit:,} a minute"
-            raise ServiceError(429, message, retry_after=seconds)
-        self._left[caller.name] = left - n_characters, now
+        with self._lock:
+            now = time.monotonic()
+            left, then = self._left.get(caller.name, (float(limit), now))
+            left = min(float(limit), left + (now - then) * limit / 60)
+            needed = min(n_characters, limit)
+            if left < needed:
+                seconds = int((needed - left) * 60 / limit) + 1
+                message = f"too many characters: this key may translate {limit:,} a minute"
+                raise ServiceError(429, message, retry_after=seconds)
+            self._left[caller.name] = left - n_characters, now

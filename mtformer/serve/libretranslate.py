@@ -1,6 +1,6 @@
 """The interface of LibreTranslate: https://docs.libretranslate.com. Its clients work with this server unchanged."""
 
-from collections.abc import Sequence
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mtformer.serve.detection import detect
 from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of, whole_number_of
-from mtformer.serve.keys import Caller
-from mtformer.serve.protection import Protected
-from mtformer.serve.service import wanted
-from mtformer.text.languages import english_name, matches_language
-from mtformer.translate.translation import Translation
+from mtformer.serve.protection import plan_markup
+from mtformer.serve.query import Query
+from mtformer.text.languages import english_name
+from mtformer.translate.translator import Translator
 
 _MOST_ALTERNATIVES = 10
 _FORMATS = ("text", "html")
@@ -33,62 +33,37 @@ async def translate(request: Request) -> Response:
     if format not in _FORMATS:
         raise ServiceError(400, f"Invalid request: the format is {' or '.join(_FORMATS)}, not {format}")
     n_alternatives = whole_number_of(given, "alternatives", _MOST_ALTERNATIVES)
-    detections = [_detect(request, text, source, target) for text in texts]
-    protected = [Protected(text) for text in texts] if format == "html" else None
-    read = texts if protected is None else [each.text for each in protected]
-    results = await _translated(request, caller, read, [code for code, _ in detections], target, n_alternatives)
-    shown = [[translation.text for translation in translations] for translations in results]
-    if protected is not None:
-        shown = [list(map(each.restore, of_text)) for each, of_text in zip(protected, shown, strict=True)]
-    answer: dict[str, Any] = {"translatedText": [best for best, *_ in shown]}
+    query = Query(
+        texts=texts,
+        source=None if source == "auto" else source,
+        target=target,
+        options=(("n_best", n_alternatives + 1),) if n_alternatives else (),
+        plan=plan_markup if format == "html" else Translator.plan,
+    )
+    answers = await service_of(request).translate(request, caller, query)
+    shown: dict[str, Any] = {"translatedText": [answer.text for answer in answers]}
     if source == "auto":
-        answer["detectedLanguage"] = [_shown(*detection) for detection in detections]
+        shown["detectedLanguage"] = [_shown(answer.source, answer.probability) for answer in answers]
     if n_alternatives:
-        answer["alternatives"] = [others for _, *others in shown]
+        shown["alternatives"] = [[each.text for each in answer.translations[1:]] for answer in answers]
     if isinstance(given["q"], str):
-        answer = {name: value[0] for name, value in answer.items()}
-    return JSONResponse(answer)
-
-
-def _detect(request: Request, text: str, source: str, target: str) -> tuple[str, float]:
-    """Return the source language of a text, and how probable it is."""
-    if source != "auto":
-        return source, 1.0
-    return service_of(request).source_of(text, target)
+        shown = {name: value[0] for name, value in shown.items()}
+    return JSONResponse(shown)
 
 
 def _shown(code: str, probability: float) -> dict[str, Any]:
     return {"confidence": round(100 * probability, 1), "language": code}
 
 
-async def _translated(
-    request: Request, caller: Caller, texts: Sequence[str], sources: Sequence[str], target: str, n_alternatives: int
-) -> list[list[Translation]]:
-    """Translate texts, those of each language together; those in the target language stay as they are."""
-    service = service_of(request)
-    options = {"n_best": n_alternatives + 1} if n_alternatives else {}
-    results = [[Translation(text, 0.0, 0.0)] for text in texts]
-    for source in dict.fromkeys(sources):
-        places = [place for place, code in enumerate(sources) if code == source]
-        if matches_language(source, target):
-            continue
-        want = wanted(service.pair(source, target), options)
-        translated = await service.translate(request, caller, [texts[place] for place in places], want)
-        for place, translations in zip(places, translated, strict=True):
-            results[place] = translations
-    return results
-
-
 async def translate_file(request: Request) -> Response:
     """Translate a document, and return the address of the result."""
     given = await fields(request)
     caller = caller_of(request, given)
-    service = service_of(request)
-    file = file_of(given)
+    service, file = service_of(request), file_of(given)
     source, target = text_of(given, "source"), text_of(given, "target")
-    pair = service.pair(source, target)
-    name, media_type = new_name(file.name, pair.tgt_lang)
-    outcome = await translate_document(service, caller, file, wanted(pair), request)
+    query = Query(texts=(), source=None if source == "auto" else source, target=target, is_one_language=True)
+    name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
+    outcome = await translate_document(service, caller, file, query, request)
     id = await service.database.run(service.results.add, name, media_type, outcome)
     address = f"{request.base_url}download_file/{id}.{quote(name)}"
     return JSONResponse({"translatedFileUrl": address})
@@ -100,14 +75,14 @@ async def download_file(request: Request) -> Response:
     return await fetched(service_of(request), id)
 
 
-async def detect(request: Request) -> Response:
+async def detect_language(request: Request) -> Response:
     """Say which languages a text may be in."""
     given = await fields(request)
-    caller_of(request, given)
-    text = " ".join(texts_of(given, "q"))
+    caller, service, text = caller_of(request, given), service_of(request), " ".join(texts_of(given, "q"))
     if not text.strip():
         raise ServiceError(400, "Invalid request: missing q parameter")
-    found = service_of(request).detect(text)
+    async with service.admitted(caller) as admission, admission.in_time():
+        [found] = await asyncio.to_thread(detect, service.models, [text])
     return JSONResponse([_shown(*each) for each in found if each[1] >= 0.01] or [_shown(*found[0])])
 
 
@@ -157,7 +132,7 @@ ROUTES = [
     Route("/translate", translate, methods=["POST"]),
     Route("/translate_file", translate_file, methods=["POST"]),
     Route("/download_file/{name}", download_file),
-    Route("/detect", detect, methods=["POST"]),
+    Route("/detect", detect_language, methods=["POST"]),
     Route("/languages", languages),
     Route("/frontend/settings", settings),
     Route("/health", health),

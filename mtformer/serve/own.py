@@ -1,7 +1,8 @@
 """The server's own interface, which offers all that the models can do."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,12 +16,11 @@ from mtformer.serve import metrics
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
-from mtformer.serve.models import Wanted
-from mtformer.serve.service import Service, wanted
+from mtformer.serve.query import Answer, Query, checked_options
+from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import english_name
-from mtformer.translate.translation import Translation
 
 _FIELDS = ("text", "source", "target", "options", "alignments", "glossary", "stream", "api_key")
 _EXPLAIN_FIELDS = ("text", "source", "target", "prefix", "why_not", "api_key")
@@ -34,22 +34,28 @@ async def translate(request: Request) -> Response:
     texts = texts_of(given, "text")
     if not all(isinstance(given.get(name, False), bool) for name in ("alignments", "stream")):
         raise ServiceError(400, "Invalid request: alignments and stream are true or false")
-    source, probability = _source(service, given, texts)
-    want = wanted(
-        service.pair(source, text_of(given, "target")),
-        _options(given),
+    source, target = text_of(given, "source", "auto"), text_of(given, "target")
+    query = Query(
+        texts=texts,
+        target=target,
+        source=None if source == "auto" else source,
+        is_one_language=True,
+        options=checked_options(_options(given)),
         alignments=given.get("alignments", False),
+        token_log_probs=True,
         glossary=await _glossary(service, caller, given.get("glossary")),
-    )._replace(token_log_probs=True)
-    about: dict[str, Any] = {"source": want.pair.src_lang, "target": want.pair.tgt_lang}
-    if probability is not None:
-        about["detected"] = {"language": source, "probability": round(probability, 4)}
+    )
     if given.get("stream"):
-        await service.translator(want)  # so that what cannot be done is refused before the response begins
-        lines = _lines(service, request, caller, texts, want)
+        lines = _lines(service, caller, query)
+        await anext(lines)  # so that what is refused is refused before the response begins
         return StreamingResponse(lines, media_type=_NDJSON)
-    results = await service.translate(request, caller, texts, want)
-    return JSONResponse({**about, "translations": list(map(_shown, results))})
+    answers = await service.translate(request, caller, query)
+    [first, *_] = answers
+    pair = service.models.direction(first.source, target) or (first.source, target)
+    about: dict[str, Any] = dict(zip(("source", "target"), pair, strict=True))
+    if query.source is None:
+        about["detected"] = {"language": first.source, "probability": round(first.probability, 4)}
+    return JSONResponse({**about, "translations": list(map(_shown, answers))})
 
 
 async def _asked(request: Request, names: Sequence[str]) -> tuple[dict[str, Any], Caller]:
@@ -63,12 +69,6 @@ async def _asked(request: Request, names: Sequence[str]) -> tuple[dict[str, Any]
     if unknown := [name for name in given if name not in names]:
         raise ServiceError(400, f"there is no field {unknown[0]}; there are {', '.join(names)}")
     return given, caller
-
-
-def _source(service: Service, given: Mapping[str, Any], texts: Sequence[str]) -> tuple[str, float | None]:
-    """Return the source language, and how probable it is if it had to be detected."""
-    source = text_of(given, "source", "auto")
-    return (source, None) if source != "auto" else service.source_of("\n".join(texts), text_of(given, "target"))
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,38 +97,48 @@ async def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | 
     return Glossary(given.items())
 
 
-async def _lines(
-    service: Service, request: Request, caller: Caller, texts: Sequence[str], want: Wanted
-) -> AsyncIterator[str]:
-    """Yield a line of JSON for each text, in order, as soon as it is translated."""
-    index = 0
+async def _lines(service: Service, caller: Caller, query: Query) -> AsyncGenerator[str, None]:
+    """Yield "" once the request is admitted, and then a line of JSON for each text, in order, as it is translated."""
+    index = -1
     try:
-        async for outcome in service.stream(request, caller, texts, want):
-            failed = isinstance(outcome, MtformerError)
-            result = {"error": str(outcome)} if failed else {"translations": _shown(outcome)}  # type: ignore[arg-type]
-            yield json.dumps({"index": index, **result}, ensure_ascii=False) + "\n"
-            index += 1
-    except MtformerError as error:  # the status is sent by now
-        yield json.dumps({"index": index, "error": str(error)}, ensure_ascii=False) + "\n"
+        async with aclosing(service.stream(caller, query)) as outcomes:
+            async for outcome in outcomes:
+                if outcome is None:
+                    yield ""
+                elif isinstance(outcome, MtformerError):
+                    yield _line(index, error=str(outcome))
+                else:
+                    yield _line(index, translations=_shown(outcome))
+                index += 1
+    except MtformerError as error:
+        if index < 0:
+            raise
+        yield _line(index, error=str(error))  # the status is sent by now
 
 
-def _shown(translations: Sequence[Translation]) -> list[dict[str, object]]:
-    return [translation.to_dict() for translation in translations]
+def _line(index: int, **result: Any) -> str:
+    return json.dumps({"index": index, **result}, ensure_ascii=False) + "\n"
+
+
+def _shown(answer: Answer) -> list[dict[str, object]]:
+    return [translation.to_dict() for translation in answer.translations]
 
 
 async def explain(request: Request) -> Response:
     """Return how a sentence is translated, as ``mtformer explain --format json`` prints it."""
     given, caller = await _asked(request, _EXPLAIN_FIELDS)
-    service = service_of(request)
-    text = text_of(given, "text")
-    source, _ = _source(service, given, [text])
-    pair = service.pair(source, text_of(given, "target"))
+    service, text = service_of(request), text_of(given, "text")
+    source, target = text_of(given, "source", "auto"), text_of(given, "target")
     prefix = text_of(given, "prefix", "") or None
     why_not = texts_of(given, "why_not") if given.get("why_not") else []
     if len(why_not) > 10:
         raise UserError("why_not: ask for 10 words at most")
-    async with service.admitted(caller, [text]):
-        return JSONResponse(await service.explain(pair, text, prefix=prefix, why_not=why_not))
+    query = Query(texts=[text], target=target, source=None if source == "auto" else source)
+    async with service.admitted(caller) as admission, admission.in_time():
+        await admission.charge([text, prefix or "", *why_not])
+        [(source, _)] = await service.languages(query.texts, query)
+        pair = service.pair(source, target)
+        return JSONResponse(await service.explanations.explain(pair, text, prefix=prefix, why_not=why_not))
 
 
 async def models(request: Request) -> Response:

@@ -11,8 +11,8 @@ from starlette.routing import Route
 from mtformer.browser.assets import TRANSLATOR_ASSETS
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, service_of, text_of
+from mtformer.serve.models import Wanted
 from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments
-from mtformer.serve.service import wanted
 from mtformer.support import __version__
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
@@ -47,14 +47,15 @@ async def compute(request: Request) -> Response:
     if task not in _TASKS:
         raise ServiceError(404, "Not Found")
     pair = service.pair(text_of(given, "source"), text_of(given, "target"))
-    want = wanted(pair)._replace(token_log_probs=True)
     plan: Any = _TASKS[task]
+    start = without_surrogates(text_of(given, "prefix", ""))
     if task != "translate":
-        plan = partial(_begun, plan, start=without_surrogates(text_of(given, "prefix", "")))
-    async with service.admitted(caller, [text]):
-        translator = await service.translator(want)
-        job = service.job(translator, partial(plan, translator), [text], caller)
-        [answer] = await service.finished(request, job)
+        plan = partial(_begun, plan, start=start)
+    async with service.admitted(caller) as admission, admission.in_time():
+        await admission.charge([text, start])
+        translator = await service.translator(Wanted(pair, token_log_probs=True))
+        job = service.job(translator, partial(plan, translator), [text], admission)
+        [[answer]] = await service.finished(request, [job])
     return JSONResponse(answer)
 
 

@@ -3,9 +3,13 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import count
 
 from mtformer.text.words import Span
+from mtformer.translate.plan import Plan
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 _STAND_IN = re.compile(r"<code>(\d+)</code>")  # an element that translations have unchanged
 _TAG = re.compile(r"<([^<>]*)>")
@@ -32,7 +36,7 @@ class Protected:
         own = set(_STAND_IN.findall(text))
         numbers = (number for number in map(str, count()) if number not in own)
         self._elements: dict[str, str] = {}
-        parts, end = [], 0
+        parts, end = list[str](), 0
         for (start, stop), number in zip(_elements(text, {tag.lower() for tag in tags}), numbers, strict=False):
             self._elements[number] = text[start:stop]
             parts += text[end:start], f"<code>{number}</code>"
@@ -66,3 +70,25 @@ def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
         if start >= end and start in ends:
             end = ends[start]
             yield start, end
+
+
+def plan_markup(
+    translator: Translator, text: str, *, tags: Collection[str] = (), joins_lines: bool = False
+) -> Plan[list[Translation]]:
+    """Translate HTML or XML, of which some elements are left alone.
+
+    Args:
+        translator: translates.
+        text: HTML or XML.
+        tags: the names of elements that are left alone, beside those that say so.
+        joins_lines: whether sentences go on in the next line.
+    """
+    protected = Protected(text, tags)
+    read = protected.text.replace("\n", " ") if joins_lines else protected.text
+    translations = yield from translator.plan(read)
+    return [replace(each, text=protected.restore(each.text)) for each in translations]
+
+
+def plan_joined(translator: Translator, text: str) -> Plan[list[Translation]]:
+    """Translate a text whose sentences go on in the next line."""
+    return translator.plan(text.replace("\n", " "))

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import uvicorn
 
+from mtformer.serve.admission import Settings
 from mtformer.serve.app import make_app
 from mtformer.serve.connections import Connection, allow_many
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys
 from mtformer.serve.models import Models
 from mtformer.serve.origins import is_loopback
-from mtformer.serve.service import Service, Settings
+from mtformer.serve.service import Service
 from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,109 @@
+"""What a request may have: characters and time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mtformer.serve.database import Database
+from mtformer.serve.errors import ServiceError
+from mtformer.serve.keys import Caller, Meter
+from mtformer.serve.store import Store
+
+_BULK_CHARACTERS = 10  # times as many as other requests files may have
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a server allows.
+
+    Attributes:
+        max_characters: of the texts of one request.
+        timeout: seconds that a request may take.
+    """
+
+    max_characters: int = 100_000
+    timeout: float = 60.0
+
+
+class Admission:
+    """A request that is being answered.
+
+    Attributes:
+        caller: who sends it.
+        is_bulk: whether it is a file, which may have more characters than others, and take as long as it needs.
+        n_characters: how many it has been charged for.
+        n_translated: how many of these are not given back if the rest fails.
+    """
+
+    def __init__(
+        self, settings: Settings, meter: Meter, store: Store, database: Database, caller: Caller, *, is_bulk: bool
+    ) -> None:
+        """Let the time of a request begin.
+
+        Args:
+            settings: limits of all.
+            meter: counts characters a minute.
+            store: counts characters a month.
+            database: the one that the store is in.
+            caller: who sends the request.
+            is_bulk: whether it is a file.
+        """
+        self._settings, self._meter, self._store, self._database = settings, meter, store, database
+        self.caller, self.is_bulk = caller, is_bulk
+        self.n_characters = self.n_translated = 0
+        self._deadline = None if is_bulk else asyncio.get_running_loop().time() + settings.timeout
+        self._month: str | None = None  # in which the characters were taken from a quota
+
+    async def require_left(self) -> None:
+        """Refuse a request before anybody knows how many characters it has, if its caller may have none.
+
+        Raises:
+            ServiceError: it is refused, or the database is needed and does not answer.
+        """
+        self._meter.take(self.caller, 0)
+        quota = self.caller.limits.characters_per_month
+        if quota is not None and await self._database.run(self._store.used, self.caller.name) >= quota:
+            raise self._used_up(quota)
+
+    async def charge(self, texts: Sequence[str]) -> None:
+        """Count the characters of texts.
+
+        Raises:
+            ServiceError: they exceed a limit, or the database is needed and does not answer.
+        """
+        name, quota, n_characters = self.caller.name, self.caller.limits.characters_per_month, sum(map(len, texts))
+        most = self._settings.max_characters * (_BULK_CHARACTERS if self.is_bulk else 1)
+        if n_characters > most:
+            raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
+        self._meter.take(self.caller, n_characters)
+        if quota is None:
+            self._store.count(name, n_characters)
+        else:
+            self._month = await self._database.run(self._store.take, name, n_characters, quota)
+            if self._month is None:
+                raise self._used_up(quota)
+        self.n_characters = n_characters
+
+    @staticmethod
+    def _used_up(quota: int) -> ServiceError:
+        return ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
+
+    def give_back(self) -> None:
+        """Undo the charge, but for what has been translated."""
+        self._store.count(self.caller.name, self.n_translated - self.n_characters, self._month)
+        self.n_characters = self.n_translated
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Interrupt the block when the time of the request is over.
+
+        Raises:
+            ServiceError: it is over.
+        """
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                yield
+        except TimeoutError:
+            message = f"the translation took more than {self._settings.timeout:g} s"
+            raise ServiceError(504, message) from None

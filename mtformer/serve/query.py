@@ -1,0 +1,88 @@
+"""What requests want, and what they get."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mtformer.config import LanguagePair, SearchConfig
+from mtformer.serve.models import Wanted
+from mtformer.support.errors import UserError
+from mtformer.text.glossary import Glossary
+from mtformer.translate.plan import Plan
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
+
+_LARGEST_BEAM = 16  # that a request may ask for: the time that a text takes grows with it
+_WIDE = ("beam_size", "n_best", "mbr")  # options that widen the beam
+# What requests may set; the others are for whoever runs the server.
+OPTIONS = (
+    *_WIDE,
+    *("length_penalty", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size"),
+    *("sample", "temperature", "top_k", "top_p", "seed"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """Texts to translate, and how.
+
+    Attributes:
+        texts: any number of texts.
+        target: the language that they are translated to, in any writing.
+        source: their language, in any writing; None to detect it.
+        is_one_language: whether all have the same language if that has to be detected.
+        options: what :func:`checked_options` returns.
+        alignments: whether translations come with their alignments.
+        token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
+        glossary: how terms are to be translated.
+        plan: how a translator translates one of the texts.
+    """
+
+    texts: Sequence[str]
+    target: str
+    source: str | None = None
+    is_one_language: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+    alignments: bool = False
+    token_log_probs: bool = False
+    glossary: Glossary | None = None
+    plan: Callable[[Translator, str], Plan[list[Translation]]] = Translator.plan
+
+    def wanted(self, pair: LanguagePair) -> Wanted:
+        """Return what it wants of the model of a direction."""
+        return Wanted(pair, self.options, self.alignments, self.token_log_probs, self.glossary)
+
+
+class Answer(NamedTuple):
+    """What has become of a text.
+
+    Attributes:
+        source: its language, as the request calls it or as it was detected.
+        probability: how probable that is.
+        translations: the best first; the text itself if it is blank or in the target language already.
+    """
+
+    source: str
+    probability: float
+    translations: Sequence[Translation]
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.translations[0].text
+
+
+def checked_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return search options in order, with values of the right types.
+
+    Raises:
+        UserError: an option is none that requests may set, or its value is not allowed.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in given if name not in OPTIONS]:
+        raise UserError(f"there is no option {unknown[0]} here; there are {', '.join(OPTIONS)}")
+    checked = SearchConfig().updated(**given) if given else None
+    for name in _WIDE:
+        if name in given and getattr(checked, name) > _LARGEST_BEAM:
+            raise UserError(f"{name} = {given[name]}: a request may ask for {_LARGEST_BEAM} at most")
+    return tuple((name, getattr(checked, name)) for name in sorted(given))

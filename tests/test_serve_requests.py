@@ -1,0 +1,227 @@
+"""Requests to the server: they are admitted before anything is computed, in time, and charged for what they get."""
+
+import asyncio
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import current_thread
+from typing import Any
+
+import docx
+import pytest
+from conftest import Project, sentence_pairs
+from servers import SECONDS, Client, held, running, until
+
+from mtformer.data.clean.language import Identifier
+from mtformer.serve.admission import Settings
+from mtformer.serve.keys import add_key
+from mtformer.serve.scheduler import Job
+
+PAIRS = dict(sentence_pairs(20, seed=3))
+TEXT = next(iter(PAIRS))
+ASKED = {"text": TEXT, "source": "en", "target": "de"}
+GERMAN = "Das ist schon Deutsch, und so bleibt es auch."
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Path:
+    return trained.folder / "runs/config/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[Client]:
+    with running(bundle, settings=Settings(max_characters=1_000)) as client:
+        yield client
+
+
+@pytest.fixture
+def detected(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """How many texts were identified at a time, and in which thread."""
+    calls: list[tuple[int, str]] = []
+    scores: Callable[..., Any] = Identifier.scores
+
+    def spy(self: Identifier, texts: Sequence[str]) -> Any:
+        calls.append((len(texts), current_thread().name))
+        return scores(self, texts)
+
+    monkeypatch.setattr(Identifier, "scores", spy)
+    return calls
+
+
+def limited(path: Path, **limits: int) -> dict[str, str]:
+    """Write a file of keys with one that has limits, and return the header that has it."""
+    key = add_key(path, "ada")
+    stored = json.loads(path.read_text())
+    stored["ada"] |= limits
+    path.write_text(json.dumps(stored))
+    return {"Authorization": f"Bearer {key}"}
+
+
+def used(client: Client, headers: dict[str, str]) -> int:
+    return int(client.get("/v2/usage", headers=headers).json()["character_count"])
+
+
+# Languages
+
+
+def asked(path: str, texts: Sequence[str], source: str | None = None) -> dict[str, Any]:
+    """Return what a request to one of the interfaces says."""
+    names = {"/translate": ("q", "source", "target"), "/v2/translate": ("text", "source_lang", "target_lang")}
+    text, src, tgt = names.get(path, ("text", "source", "target"))
+    return {text: texts, tgt: "de"} | ({src: source or "auto"} if source or path == "/translate" else {})
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate"])
+def test_languages_are_detected_at_once_in_another_thread_and_after_admission(
+    server: Client, detected: list[tuple[int, str]], path: str
+) -> None:
+    assert server.post(path, asked(path, ["a" * 2_000])).status_code == 413
+    assert detected == []
+    assert server.post(path, asked(path, [TEXT, GERMAN, TEXT])).status_code == 200
+    [(n_texts, thread)] = detected
+    assert n_texts == (1 if path == "/v1/translate" else 3)
+    assert "(run)" not in thread  # that of the event loop
+
+
+def test_texts_in_several_languages_are_one_request(server: Client) -> None:
+    answer = server.post("/v2/translate", asked("/v2/translate", [GERMAN, "  ", TEXT])).json()["translations"]
+    assert [each["text"] for each in answer] == [GERMAN, "  ", PAIRS[TEXT]]
+    assert [each["detected_source_language"] for each in answer[::2]] == ["DE", "EN"]
+    too_long = server.post("/v2/translate", asked("/v2/translate", [GERMAN * 12, (TEXT + " ") * 20]))
+    assert too_long.status_code == 413  # though neither language has so many
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate"])
+def test_blank_texts_need_no_model(server: Client, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(server.service.scheduler, "submit", lambda job: 1 / 0)
+    answer = server.post(path, asked(path, [" ", "\n"], "en"))
+    assert answer.status_code == 200
+    assert server.post(path, asked(path, [" "], "fr")).status_code == 400
+
+
+@pytest.mark.parametrize(("source", "target"), [("xx", "xx"), ("fr", "fr"), ("", "de"), ("x" * 100, "x" * 100)])
+def test_texts_in_the_target_language_are_copied_if_a_model_knows_it(server: Client, source: str, target: str) -> None:
+    given = {"q": GERMAN, "target": target, "source": source}
+    assert server.post("/translate", given).status_code == 400
+    assert server.post("/translate", given | {"source": "de-AT", "target": "DE"}).json() == {"translatedText": GERMAN}
+
+
+def packed(text: str) -> bytes:
+    document, file = docx.Document(), io.BytesIO()
+    document.add_paragraph(text)
+    document.save(file)
+    return file.getvalue()
+
+
+def test_the_language_of_a_document_is_that_of_its_text(server: Client) -> None:
+    """A German document is in the target language already; its bytes, which are packed, look like English."""
+    for text, expected in ((GERMAN, GERMAN), (TEXT, PAIRS[TEXT])):
+        files = {"file": ("a.docx", packed(text))}
+        file = server.post("/translate_file", data={"source": "auto", "target": "de"}, files=files).json()
+        sent = server.post("/v2/document", data={"target_lang": "DE"}, files=files).json()
+        path, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        until(lambda path=path, key=key: server.post(path, key).json()["status"] == "done")  # type: ignore[misc]
+        for answer in (server.get(file["translatedFileUrl"][len(server.url) :]), server.post(f"{path}/result", key)):
+            [paragraph] = docx.Document(io.BytesIO(answer.content)).paragraphs
+            assert paragraph.text == expected
+
+
+# Markup
+
+
+def translated(server: Client, text: str, **given: str) -> str:
+    answer = server.post("/v2/translate", {"text": [text], "source_lang": "en", "target_lang": "de", **given})
+    [translation] = answer.json()["translations"]
+    return str(translation["text"])
+
+
+def test_lines_are_joined_where_a_request_or_html_says_so(server: Client) -> None:
+    text = "the red house sees\na small dog."
+    assert "\n" not in translated(server, text, tag_handling="html")
+    assert "\n" not in translated(server, text, split_sentences="nonewlines")
+    assert "\n" in translated(server, text, tag_handling="html", split_sentences="1")
+    assert "\n" in translated(server, text, tag_handling="xml")
+    kept = '<i translate="no">one\ntwo</i>'
+    assert kept in translated(server, f"the red house sees {kept}.", tag_handling="html")
+
+
+def test_elements_are_sought_only_if_a_request_says_so_and_after_admission(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.serve.protection.Protected", lambda *given: 1 / 0)
+    assert translated(server, TEXT) == PAIRS[TEXT]
+    given = {"text": ["<" * 2_000], "target_lang": "de", "tag_handling": "html"}
+    assert server.post("/v2/translate", given).status_code == 413
+
+
+# Options
+
+
+@pytest.mark.parametrize("options", [{"beam_size": "2"}, {"n_best": 2.0}, {"top_p": "1"}])
+def test_options_may_be_numbers_in_other_types(server: Client, options: dict[str, object]) -> None:
+    assert server.post("/v1/translate", ASKED | {"options": options}).status_code == 200
+
+
+def test_what_the_models_cannot_do_is_an_error_of_the_request(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastchrf", None)
+    answer = server.post("/v1/translate", ASKED | {"options": {"mbr": 4, "sample": True}})
+    assert (answer.status_code, "mbr" in answer.json()["error"]) == (400, True)
+
+
+# Streams
+
+
+def test_what_is_refused_has_its_status_in_streams_too(bundle: Path, tmp_path: Path) -> None:
+    ada = limited(tmp_path / "keys.json", concurrent=1, characters_per_month=3 * len(TEXT))
+    stream = ASKED | {"stream": True}
+    with running(bundle, keys=tmp_path / "keys.json", settings=Settings(max_characters=100)) as client:
+        assert client.post("/v1/translate", stream | {"text": "a" * 101}, headers=ada).status_code == 413
+        with held(client) as gate, ThreadPoolExecutor(1) as thread:
+            first = thread.submit(client.post, "/v1/translate", stream, headers=ada)
+            assert gate.reached.wait(SECONDS)
+            assert client.post("/v1/translate", stream, headers=ada).status_code == 429
+            gate.opened.set()
+            assert first.result(SECONDS).status_code == 200
+        statuses = [client.post("/v1/translate", stream, headers=ada).status_code for _ in range(3)]
+        assert statuses == [200, 200, 456]
+
+
+def test_a_stream_has_one_deadline(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines: list[float | None] = []
+    timeout_at = asyncio.timeout_at
+
+    def spy(when: float | None) -> asyncio.Timeout:
+        deadlines.append(when)
+        return timeout_at(when)
+
+    monkeypatch.setattr(asyncio, "timeout_at", spy)
+    answer = server.post("/v1/translate", ASKED | {"text": list(PAIRS), "stream": True})
+    assert len(answer.text.splitlines()) == len(PAIRS)
+    assert len(deadlines) > 1
+    assert len(set(deadlines)) == 1
+
+
+def test_a_stream_is_charged_for_what_was_translated(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = limited(tmp_path / "keys.json", characters_per_month=10_000)
+    texts = list(PAIRS)[:3]
+    asked = ASKED | {"text": texts, "stream": True}
+    with running(bundle, keys=tmp_path / "keys.json") as client:
+        with held(client), client.post("/v1/translate", asked, headers=ada, stream=True) as answer:
+            assert answer.status_code == 200
+            assert used(client, ada) == sum(map(len, texts))  # in advance
+            answer.close()  # before anything is translated
+            until(lambda: used(client, ada) == 0)
+        with client.post("/v1/translate", asked, headers=ada, stream=True) as answer:
+            lines = answer.iter_lines()
+            assert [json.loads(next(lines))["index"] for _ in texts] == [0, 1, 2]
+        assert used(client, ada) == sum(map(len, texts))
+        make_plan = Job.make_plan
+        monkeypatch.setattr(Job, "make_plan", lambda job, index: make_plan(job, index) if index else 1 / 0)
+        answer = client.post("/v1/translate", asked, headers=ada)
+        assert ["error" in json.loads(line) for line in answer.text.splitlines()] == [True, False, False]
+        assert used(client, ada) == sum(map(len, texts)) + sum(map(len, texts[1:]))
