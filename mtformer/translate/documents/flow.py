@@ -50,8 +50,8 @@ _OPAQUE = (Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Ro
 _KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK, Role.SENTENCE: Kind.BREAK}
 _SPACE = " \t\r\n\f\ufeff"
 _SPACES = re.compile(f"[{_SPACE}]+")
-_LINE_END = re.compile(r"[ \t]*\r?\n[ \t]*")
-_WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])\s*\n\s*(?=[{CHARACTER_WORDS}])")  # no space is meant there
+_LINE_END = re.compile(r"\r?\n[ \t]*")
+_WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])[^\S\n]*+\n\s*+(?=[{CHARACTER_WORDS}])")  # no space is meant there
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class _Field:
     """
 
     pair: int
-    raw: Raw
+    raw: list[str | Span]
     code: str = ""
     depth: int = 1
     is_open: bool = False
@@ -121,7 +121,7 @@ class _Paragraph:
         self._children(self._first, self._stop)
         for left_open in self._fields:
             if not left_open.is_open:
-                self._items.append((Mark(Kind.POINT, left_open.raw), ""))
+                self._items.append((Mark(Kind.POINT, tuple(left_open.raw)), ""))
 
     def blocks(self, *, joins: bool) -> Iterator[Block]:
         """Yield the paragraph, if it has text to translate."""
@@ -277,12 +277,12 @@ class _Paragraph:
                 last.code += "".join(map(self._source.characters, range(number + 1, self._source.end(number))))
             elif kind == "separate" and last.depth == 1 and _is_translated(last.code):
                 last.is_open = True
-                self._items.append((Mark(Kind.OPEN, last.raw, last.pair), ""))
+                self._items.append((Mark(Kind.OPEN, tuple(last.raw), last.pair), ""))
             elif not last.depth:
                 self._fields.pop()
-                self._add(Mark(Kind.POINT, last.raw, has_text=True))
+                self._add(Mark(Kind.POINT, tuple(last.raw), has_text=True))
         elif kind == "begin":
-            self._fields.append(_Field(number, raw))
+            self._fields.append(_Field(number, list(raw)))
         elif kind == "end" and last is not None:
             self._fields.pop()
             self._add(Mark(Kind.CLOSE, raw, last.pair))
