@@ -57,8 +57,10 @@ async def fields(request: Request) -> dict[str, Any]:
     """Read the fields of a request: a JSON object, or a form, whose repeated fields become lists.
 
     Raises:
-        ServiceError: they cannot be read.
+        ServiceError: they cannot be read, or the request has a wrong key in its header.
     """
+    if (key := _key_in_header(request)) is not None:
+        service_of(request).caller(key)  # before the body is read
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return await _form(request)
@@ -92,17 +94,23 @@ async def _form(request: Request) -> dict[str, Any]:
     return {name: values[0] if len(values) == 1 else values for name, values in read.items()}
 
 
+def _key_in_header(request: Request) -> str | None:
+    """Return the key in the header Authorization; None if there is none."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() in _SCHEMES else None
+
+
 def caller_of(request: Request, given: Mapping[str, Any]) -> Caller:
     """Return who sends a request, by its key: in the header Authorization, or in one of its fields.
 
     Raises:
         ServiceError: it needs one, and has none or a wrong one.
     """
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() not in _SCHEMES:
+    key = _key_in_header(request)
+    if key is None:
         key = next((str(given[name]) for name in ("api_key", "auth_key") if given.get(name)), "")
-        key = key or request.query_params.get("api_key", "")
-    caller = service_of(request).caller(key.strip())
+        key = (key or request.query_params.get("api_key", "")).strip()
+    caller = service_of(request).caller(key)
     request.state.caller = caller.name  # for the log
     return caller
 

@@ -44,7 +44,7 @@ class Origins:
             return "this server is for programs on this machine only; --cors names the address of a proxy before it"
         if method in _SAFE or origin is None or self._allowed & {"*", origin}:
             return None
-        if headers.get("sec-fetch-site") == "same-origin" or urlsplit(origin).netloc == host:
+        if headers.get("sec-fetch-site") == "same-origin" or origin.partition("://")[2] == host:
             return None
         return "pages of other origins may not use this server, unless --cors names their origin"
 
