@@ -40,7 +40,7 @@ TEXTS = 8  # in each document
 LONG = 4_000  # paragraphs of the longest document
 VARIANTS = 5  # of each format that is made here
 OFFICE = (".docx", ".pptx", ".xlsx", ".odt", ".odp", ".ods", ".html")
-WITHOUT_TAGS = (".srt", ".vtt", ".xlsx", ".tmx", ".yaml", ".csv")  # in the documents that are made here
+WITHOUT_TAGS = (".srt", ".vtt", ".xlsx", ".yaml", ".csv")  # in the documents that are made here
 BILINGUAL = (".po", ".xlf", ".tmx")  # which have source and translation
 WRITTEN_BY_LIBREOFFICE = {".docx": ("odt", "docx"), ".pptx": ("odp",), ".xlsx": ("ods",), ".html": ("odt",)}
 

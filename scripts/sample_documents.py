@@ -22,6 +22,12 @@ from PIL import Image
 from sample_reviewed import add_review, add_table, with_readings
 
 Build = Callable[[Sequence[str], int], bytes]
+_PAIRS = (  # of XLIFF
+    ("<g id='1'>", "</g>"),
+    ("<bpt id='1' rid='1'>&lt;b&gt;</bpt>", "<ept id='2' rid='1'>&lt;/b&gt;</ept>"),
+    ("<bx id='1'/>", "<ex id='1'/>"),
+)
+_TMX_PAIR = ("<bpt i='1'>&lt;b&gt;</bpt>", "<ept i='1'>&lt;/b&gt;</ept>")
 TITLE, HEADER = "The report of this year", "A header of the page"
 
 
@@ -169,16 +175,19 @@ def messages(texts: Sequence[str], variant: int) -> bytes:
 
 
 def units(texts: Sequence[str], variant: int) -> bytes:
-    """Build XLIFF."""
-    inner = [text.replace("<b>", "<g id='1'>").replace("</b>", "</g>") for text in texts]
+    """Build XLIFF, with the tags that it has for pairs."""
+    start, end = _PAIRS[variant % len(_PAIRS)]
+    inner = [text.replace("<b>", start).replace("</b>", end) for text in texts]
     rows = "".join(f'<trans-unit id="{n}"><source>{text}</source></trans-unit>\n' for n, text in enumerate(inner))
-    start = '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en"><body>\n'
-    return f"{start}{rows}</body></file></xliff>\n".encode()
+    head = '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en"><body>\n'
+    return f"{head}{rows}</body></file></xliff>\n".encode()
 
 
 def memory(texts: Sequence[str], variant: int) -> bytes:
     """Build TMX."""
-    rows = "".join(f'<tu><tuv xml:lang="en"><seg>{plain(text)}</seg></tuv></tu>\n' for text in texts)
+    start, end = _TMX_PAIR
+    inner = [text.replace("<b>", start).replace("</b>", end) for text in texts]
+    rows = "".join(f'<tu><tuv xml:lang="en"><seg>{text}</seg></tuv></tu>\n' for text in inner)
     return f'<tmx version="1.4"><header srclang="en"/><body>\n{rows}</body></tmx>\n'.encode()
 
 
@@ -226,12 +235,14 @@ def bold_texts(content: bytes, suffix: str) -> list[str]:
     else:
         text = content.decode()
         text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text) if suffix == ".md" else text
-        text = re.sub(r"<g id=.1.>(.*?)</g>", r"<b>\1</b>", text) if suffix == ".xlf" else text
+        for start, end in [*_PAIRS, _TMX_PAIR] if suffix in (".xlf", ".tmx") else []:
+            text = text.replace(start, "<b>").replace(end, "</b>")
         pattern = {
             ".html": "<p>(.*?)</p>",
             ".po": '^msgstr "(.*)"',
             ".json": '": "(.*)"',
             ".xlf": "<target[^>]*>(.*?)</target>",
+            ".tmx": '<tuv xml:lang="(?!en).*?<seg>(.*?)</seg>',
         }.get(suffix, "^(.*<b>.*)$")
         found = re.findall(pattern, text, re.MULTILINE | re.DOTALL if suffix == ".html" else re.MULTILINE)
     return [text for text in found if "<b>" in text]
