@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from socket import create_server
 from threading import Event
@@ -29,6 +30,7 @@ from mtformer.serve.keys import add_key
 from mtformer.serve.results import Outcome, Results
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
+from mtformer.text.glossary import Glossary
 
 PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
@@ -191,9 +193,10 @@ def test_many_servers_start_at_the_same_time_and_take_exactly_the_quota(place: s
 def test_text_that_postgresql_cannot_store(place: str) -> None:
     with closing(Database(place)) as database:
         store, results = Store(database), Results(database)
-        made = store.add_glossary("a\0", "n\0\ud800", ("en", "de"), [("dog", "Hu\0nd")])
+        made = store.add_glossary("a\0", "n\0\ud800", ("en", "de"), Glossary([("dog", "Hu\0nd")]))
         assert made.name == "n\ufffd\ufffd"
-        assert store.glossaries("a\0") == [made]
+        assert store.glossary("a\0", made.id) == made
+        assert store.glossaries("a\0") == [replace(made, entries="")]
         assert store.glossary("a\0", "\0") is None
         store.count("a\0", 5)
         assert store.take("a\0", 5, 10)
@@ -243,6 +246,16 @@ def test_documents_wait_for_an_hour_and_the_oldest_make_room(place: str, monkeyp
         now += 1
         third = results.add("c.txt", "text/plain", Outcome(b"1234"))
         assert [results.content(id) for id in (second, third)] == [None, b"1234"]
+        mine = results.add("d.txt", "text/plain", Outcome(b"12"), "ada")
+        now += 1
+        yours = [results.add("e.txt", "text/plain", Outcome(b"1"), "bob") for _ in range(3)]
+        assert [results.content(id) for id in (third, mine, *yours)] == [None, b"12", b"1", b"1", b"1"]
+        slow = results.add("f.txt", "text/plain", Outcome())
+        now += 4_000  # it waits from the end of its translation
+        results.beat()
+        results.finish(slow, Outcome(b"12"))
+        results.beat()
+        assert [results.content(id) for id in (mine, slow)] == [None, b"12"]
 
 
 def test_what_cannot_be_written_is_written_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,16 @@ from typing import Any
 
 import docx
 import pytest
+import requests
 from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, held, running, until
 
 from mtformer.data.clean.language import Identifier
+from mtformer.serve import store
 from mtformer.serve.admission import Settings
 from mtformer.serve.keys import add_key
 from mtformer.serve.scheduler import Job
+from mtformer.text.glossary import Glossary
 
 PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
@@ -129,6 +133,31 @@ def test_the_language_of_a_document_is_that_of_its_text(server: Client) -> None:
             assert paragraph.text == expected
 
 
+def test_not_too_many_documents_are_translated_at_a_time(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.serve.results._MOST_PENDING", 1)
+    given, files = {"target_lang": "DE"}, {"file": ("a.txt", TEXT)}
+    with held(server) as gate:
+        assert server.post("/v2/document", data=given, files=files).status_code == 200
+        assert gate.reached.wait(SECONDS)
+        refused = server.post("/v2/document", data=given, files=files)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+
+
+def test_forms_stay_in_memory_and_ids_of_documents_out_of_the_log(
+    server: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", lambda file: 1 / 0)
+    given = {"source": "en", "target": "de"}
+    assert server.post("/translate_file", data=given, files={"file": ("a.exe", bytes(2**21))}).status_code == 400
+    answer = server.post("/translate_file", data=given, files={"file": ("a.txt", TEXT)})
+    assert answer.status_code == 200
+    monkeypatch.setattr(server.service.results, "find", lambda id: 1 / 0)
+    with caplog.at_level(logging.DEBUG, "mtformer"):
+        path = answer.json()["translatedFileUrl"][len(server.url) :]
+        assert server.get(path).status_code == 500
+        assert path.split("/")[-1].split(".")[0] not in "".join(map(str, (vars(each) for each in caplog.records)))
+
+
 # Markup
 
 
@@ -155,6 +184,45 @@ def test_elements_are_sought_only_if_a_request_says_so_and_after_admission(
     assert translated(server, TEXT) == PAIRS[TEXT]
     given = {"text": ["<" * 2_000], "target_lang": "de", "tag_handling": "html"}
     assert server.post("/v2/translate", given).status_code == 413
+
+
+# Glossaries
+
+
+def stored(server: Client, entries: str, **given: str) -> requests.Response:
+    terms = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": entries, **given}
+    return server.post("/v2/glossaries", terms)
+
+
+def test_glossaries_are_small_enough_to_be_read_and_used_in_no_time(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {f"word{i}": "Wort" for i in range(10_001)}
+    for terms in (many, {"a" * 201: "b"}, {"b": "a" * 201}):
+        assert server.post("/v1/translate", ASKED | {"glossary": terms}).status_code == 413
+        assert stored(server, "\n".join(map("\t".join, terms.items()))).status_code == 413
+    threads: list[str] = []
+    init = Glossary.__init__
+
+    def spy(glossary: Glossary, terms: Any) -> None:
+        threads.append(current_thread().name)
+        init(glossary, terms)
+
+    monkeypatch.setattr(Glossary, "__init__", spy)
+    made = stored(server, "dog\tHund").json()
+    for glossary in ({"dog": "Hund"}, made["glossary_id"]):
+        assert server.post("/v1/translate", ASKED | {"glossary": glossary}).status_code == 200
+    assert len(threads) >= 3
+    assert "(run)" not in "".join(threads)
+    monkeypatch.setattr(store, "_MOST_GLOSSARIES", 1)
+    assert "there are 1 glossaries already" in stored(server, "dog\tHund").json()["message"]
+    [listed] = server.get("/v2/glossaries").json()["glossaries"]
+    assert listed == made
+
+
+@pytest.mark.parametrize("entries", ['"' + "a" * 200_000, "dog", "", " \n,"])
+def test_entries_that_cannot_be_read(server: Client, entries: str) -> None:
+    assert stored(server, entries or " ", entries_format="csv").status_code == 400
 
 
 # Options

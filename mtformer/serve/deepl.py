@@ -1,6 +1,5 @@
 """The interface of DeepL's API, version 2: https://developers.deepl.com/docs. Its clients work with this server."""
 
-import csv
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from starlette.routing import Route
 
 from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
+from mtformer.serve.glossaries import parsed_entries, read_glossary, stored_glossary
 from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.protection import plan_joined, plan_markup
@@ -20,7 +20,6 @@ from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome, Result
 from mtformer.serve.service import Service
 from mtformer.serve.store import StoredGlossary
-from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import english_name, matches_language
 from mtformer.translate.plan import Plan
@@ -30,7 +29,6 @@ from mtformer.translate.translator import Translator
 _UNLIMITED = 1_000_000_000_000  # DeepL's number for a key without a limit
 _TAG_HANDLING = ("xml", "html")
 _AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a model without it may do
-_SEPARATORS = {"tsv": "\t", "csv": ","}
 
 
 async def translate(request: Request) -> Response:
@@ -97,11 +95,11 @@ async def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], 
         return None
     if not source:
         raise ServiceError(400, "a glossary needs source_lang")
-    stored, target = await _stored(service, caller, str(id)), text_of(given, "target_lang")
+    stored, target = await stored_glossary(service, caller, str(id)), text_of(given, "target_lang")
     if not (matches_language(source, stored.src_lang) and matches_language(target, stored.tgt_lang)):
         pair = f"from {stored.src_lang} to {stored.tgt_lang}"
         raise ServiceError(400, f"the glossary {stored.name} is for translations {pair}")
-    return stored.glossary
+    return await read_glossary(stored.terms)
 
 
 async def upload_document(request: Request) -> Response:
@@ -115,7 +113,7 @@ async def upload_document(request: Request) -> Response:
     glossary = await _glossary(service, caller, given, source)
     query = Query(texts=(), target=target, source=source or None, is_one_language=True, glossary=glossary)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
-    key = await service.database.run(service.results.add, name, media_type, Outcome())
+    key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
     service.results.start(translate_later(key, service, caller, file, query))
     return JSONResponse({"document_id": _document_id(key), "document_key": key})
 
@@ -196,30 +194,9 @@ async def create_glossary(request: Request) -> Response:
     caller, service = caller_of(request, given), service_of(request)
     name, entries = text_of(given, "name"), text_of(given, "entries")
     pair = service.pair(text_of(given, "source_lang"), text_of(given, "target_lang"))
-    format = text_of(given, "entries_format", "tsv")
-    if format not in _SEPARATORS:
-        raise ServiceError(400, f"entries_format: {format} is not supported; it is {' or '.join(_SEPARATORS)}")
-    terms = _terms(entries, _SEPARATORS[format])
-    stored = await service.database.run(service.store.add_glossary, caller.name, name, pair, terms)
+    glossary = await read_glossary(await parsed_entries(entries, text_of(given, "entries_format", "tsv")))
+    stored = await service.database.run(service.store.add_glossary, caller.name, name, pair, glossary)
     return JSONResponse(_described(stored), 201)
-
-
-def _terms(entries: str, separator: str) -> list[tuple[str, str]]:
-    """Read the entries of a glossary.
-
-    Raises:
-        UserError: a line has fewer than two columns, or there is none.
-    """
-    if separator == "\t":
-        rows = [line.split("\t") for line in entries.splitlines() if line.strip()]
-    else:
-        rows = [row for row in csv.reader(entries.splitlines()) if row]
-    for number, row in enumerate(rows, 1):
-        if len(row) < 2:
-            raise UserError(f"entries: entry {number} has no translation")
-    if not rows:
-        raise UserError("entries: there are none")
-    return [(row[0], row[1]) for row in rows]
 
 
 async def list_glossaries(request: Request) -> Response:
@@ -243,23 +220,14 @@ async def delete_glossary(request: Request) -> Response:
     """Delete a glossary."""
     caller, service, id = caller_of(request, request.query_params), service_of(request), request.path_params["id"]
     if not await service.database.run(service.store.delete_glossary, caller.name, id):
-        raise _no_glossary(id)
+        raise ServiceError(404, f"there is no glossary {id}")
     return Response(status_code=204)
 
 
 async def _of_path(request: Request) -> StoredGlossary:
-    return await _stored(service_of(request), caller_of(request, request.query_params), request.path_params["id"])
-
-
-async def _stored(service: Service, caller: Caller, id: str) -> StoredGlossary:
-    stored = await service.database.run(service.store.glossary, caller.name, id)
-    if stored is None:
-        raise _no_glossary(id)
-    return stored
-
-
-def _no_glossary(id: str) -> ServiceError:
-    return ServiceError(404, f"there is no glossary {id}")
+    return await stored_glossary(
+        service_of(request), caller_of(request, request.query_params), request.path_params["id"]
+    )
 
 
 def _described(stored: StoredGlossary) -> dict[str, Any]:

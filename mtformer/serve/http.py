@@ -188,12 +188,17 @@ async def on_error(request: Request, error: Exception) -> Response:
         if error.status in (408, 413):
             headers["Connection"] = "close"  # what is left of the request is not read
         if error.status >= 500:
-            log.error("%s: %s", request.url.path, error)
+            log.error("%s: %s", _named(request), error)
         return error_response(request, error.status, str(error), headers)
     if isinstance(error, UserError):
         return error_response(request, 400, str(error))
-    log.error("%s: %s", request.url.path, error)
+    log.error("%s: %s", _named(request), error)
     return error_response(request, 500, str(error))
+
+
+def _named(request: Request) -> str:
+    """Return what a request is called in the log: its path may have an id that nobody is to know."""
+    return str(getattr(request.scope.get("endpoint"), "__name__", "a request"))
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -64,7 +64,7 @@ async def translate_file(request: Request) -> Response:
     query = Query(texts=(), source=None if source == "auto" else source, target=target, is_one_language=True)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
     outcome = await translate_document(service, caller, file, query, request)
-    id = await service.database.run(service.results.add, name, media_type, outcome)
+    id = await service.database.run(service.results.add, name, media_type, outcome, caller.name)
     address = f"{request.base_url}download_file/{id}.{quote(name)}"
     return JSONResponse({"translatedFileUrl": address})
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from mtformer.serve import metrics
 from mtformer.serve.errors import ServiceError
+from mtformer.serve.glossaries import read_glossary, stored_glossary
 from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.query import Answer, Query, checked_options
@@ -88,13 +89,10 @@ async def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | 
     if not given:
         return None
     if isinstance(given, str):
-        stored = await service.database.run(service.store.glossary, caller.name, given)
-        if stored is None:
-            raise ServiceError(404, f"there is no glossary {given}")
-        return stored.glossary
+        return await read_glossary((await stored_glossary(service, caller, given)).terms)
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
         raise ServiceError(400, "Invalid request: glossary is neither an id nor an object of terms and translations")
-    return Glossary(given.items())
+    return await read_glossary(list(given.items()))
 
 
 async def _lines(service: Service, caller: Caller, query: Query) -> AsyncGenerator[str, None]:

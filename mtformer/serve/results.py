@@ -7,6 +7,7 @@ while that stayed the same, and so find out that it has ended without comparing 
 import asyncio
 import secrets
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, Table, select
 
 from mtformer.serve.database import Database, SafeText
+from mtformer.serve.errors import ServiceError
 
 _TABLES = MetaData()
 _SERVERS = Table(
@@ -26,7 +28,7 @@ _DOCUMENTS = Table(
     "documents",
     _TABLES,
     Column("id", SafeText, primary_key=True),
-    *(Column(name, SafeText, nullable=False) for name in ("server", "name", "media_type", "error")),
+    *(Column(name, SafeText, nullable=False) for name in ("server", "owner", "name", "media_type", "error")),
     Column("n_characters", Integer, nullable=False),
     Column("n_bytes", Integer, nullable=False),
     Column("content", LargeBinary),
@@ -34,8 +36,10 @@ _DOCUMENTS = Table(
 _UNFINISHED = _DOCUMENTS.c.content.is_(None) & (_DOCUMENTS.c.error == "")
 
 BEAT_SECONDS = 5  # between two beats of a server
-_MOST_BYTES = 128 * 2**20  # of the documents of a server that wait: the oldest make room
-_SECONDS = 3_600  # that a document waits
+_MOST_BYTES = 128 * 2**20  # of the translated documents of a server that wait
+_MOST_PENDING = 50  # documents that a server translates at a time, each of which it has in memory
+_RETRY_AFTER = 5  # seconds, when it has so many
+_SECONDS = 3_600  # that a translated document waits
 _MOST_SILENT = 60 // BEAT_SECONDS  # beats without one of another server, after which that translates no more
 _FORGOTTEN = _SECONDS // BEAT_SECONDS  # beats after which its documents are deleted
 _ENDED = "the server that was translating this document has ended: send it again"
@@ -89,17 +93,31 @@ class Results:
         """
         self._database = database
         self._server = secrets.token_hex(16)
-        self._made: dict[str, float] = {}  # when each document of this server came, by a clock that nobody sets
+        self._made: dict[str, float] = {}  # since when each document of this server waits, by a clock that nobody sets
         self._unwritten: dict[str, Outcome] = {}
         self._others: dict[str, tuple[int, int]] = {}  # other servers' last beats, and our beats since then
         self._tasks: set[asyncio.Task[None]] = set()
         database.create(_TABLES)
         self.beat()
 
-    def add(self, name: str, media_type: str, outcome: Outcome) -> str:
-        """Keep a document for a while, and return its id."""
+    def add(self, name: str, media_type: str, outcome: Outcome, owner: str = "") -> str:
+        """Keep a document for a while, and return its id.
+
+        Args:
+            name: that of its file.
+            media_type: what it is called on the web.
+            outcome: what has become of it so far.
+            owner: the name of the key that has sent it; those with the largest documents make room for others.
+
+        Raises:
+            ServiceError: it is still to be translated, and too many others are.
+        """
+        if outcome == Outcome() and len(self._tasks) >= _MOST_PENDING:
+            raise ServiceError(
+                503, "too many documents wait to be translated; try again later", retry_after=_RETRY_AFTER
+            )
         id = secrets.token_hex(16)
-        values = {"id": id, "server": self._server, "name": name, "media_type": media_type}
+        values = {"id": id, "server": self._server, "owner": owner, "name": name, "media_type": media_type}
         with self._database.begin() as connection:
             connection.execute(_DOCUMENTS.insert().values(**values, **_written(outcome)))
         self._make_room()
@@ -173,18 +191,23 @@ class Results:
             self._unwritten.pop(id, None)
 
     def _make_room(self) -> None:
-        """Forget documents of this server that have waited too long, and the oldest ones if they are too large."""
-        query = select(_DOCUMENTS.c.id, _DOCUMENTS.c.n_bytes).where(_DOCUMENTS.c.server == self._server)
+        """Forget documents of this server that have waited too long, and the oldest ones of who has the largest."""
+        columns = [_DOCUMENTS.c[name] for name in ("id", "owner", "n_bytes")]
+        query = select(*columns).where(_DOCUMENTS.c.server == self._server, ~_UNFINISHED)
         with self._database.begin() as connection:
-            sizes = {row.id: row.n_bytes for row in connection.execute(query)}
-        now, n_bytes = time.monotonic(), sum(sizes.values())
-        self._made = made = {id: self._made.get(id, now) for id in sizes}
-        removed = []
-        for id in sorted(sizes, key=lambda id: made[id]):
-            if made[id] > now - _SECONDS and n_bytes <= _MOST_BYTES:
-                break
-            removed.append(id)
-            n_bytes -= sizes[id]
+            rows = {row.id: row for row in connection.execute(query)}
+        now, sizes = time.monotonic(), Counter[str]()
+        self._made = made = {id: self._made.get(id, now) for id in rows}
+        removed = [id for id in rows if made[id] <= now - _SECONDS]
+        kept = sorted((rows[id] for id in made.keys() - removed), key=lambda row: made[row.id])
+        for row in kept:
+            sizes[row.owner] += row.n_bytes
+        while sizes.total() > _MOST_BYTES:
+            [(owner, _)] = sizes.most_common(1)
+            oldest = next(row for row in kept if row.owner == owner)
+            kept.remove(oldest)
+            removed.append(oldest.id)
+            sizes[owner] -= oldest.n_bytes
         if removed:
             self.remove(*removed)
 

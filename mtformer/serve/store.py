@@ -3,16 +3,17 @@
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Integer, MetaData, Table, select
+from sqlalchemy import BigInteger, Column, ColumnElement, Integer, MetaData, Table, func, literal, select
 
 from mtformer.serve.database import Database, SafeText, storable
+from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 
+_MOST_GLOSSARIES = 100  # of a key
 _TABLES = MetaData()
 _GLOSSARIES = Table(
     "glossaries",
@@ -55,9 +56,9 @@ class StoredGlossary:
     created: str
 
     @property
-    def glossary(self) -> Glossary:
-        """The terms."""
-        return Glossary(tuple(line.split("\t")) for line in self.entries.splitlines())  # type: ignore[misc]
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms and their translations."""
+        return [(src, tgt) for src, _, tgt in (line.partition("\t") for line in self.entries.splitlines())]
 
 
 class Store:
@@ -77,31 +78,31 @@ class Store:
         self._uncounted: Counter[tuple[str, str]] = Counter()  # characters that the database lacks, by key and month
         database.create(_TABLES)
 
-    def add_glossary(
-        self, key: str, name: str, languages: tuple[str, str], terms: Sequence[tuple[str, str]]
-    ) -> StoredGlossary:
+    def add_glossary(self, key: str, name: str, languages: tuple[str, str], glossary: Glossary) -> StoredGlossary:
         """Store a glossary.
 
         Raises:
-            UserError: a term or its translation is empty, or a term has two translations.
+            UserError: the key has too many.
         """
-        glossary = Glossary(terms)
         entries = "".join(f"{term.src}\t{term.tgt}\n" for term in glossary.terms)
         created = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         stored = StoredGlossary(
             str(uuid.uuid4()), storable(name), *languages, storable(entries), len(glossary), created
         )
+        count = select(func.count()).where(_GLOSSARIES.c.key == key)
         with self._database.begin() as connection:
+            if connection.execute(count).scalar_one() >= _MOST_GLOSSARIES:
+                raise UserError(f"there are {_MOST_GLOSSARIES} glossaries already: delete one that is not needed")
             connection.execute(_GLOSSARIES.insert().values(key=key, **vars(stored)))
         return stored
 
     def glossaries(self, key: str) -> list[StoredGlossary]:
-        """Return those of a key, the oldest first."""
-        return self._select(_GLOSSARIES.c.key == key)
+        """Return those of a key without their entries, the oldest first."""
+        return self._select(literal("").label("entries"), _GLOSSARIES.c.key == key)
 
     def glossary(self, key: str, id: str) -> StoredGlossary | None:
         """Return one of a key; None if it has no such glossary."""
-        return next(iter(self._select(_GLOSSARIES.c.key == key, _GLOSSARIES.c.id == id)), None)
+        return next(iter(self._select(_GLOSSARIES.c.entries, _GLOSSARIES.c.key == key, _GLOSSARIES.c.id == id)), None)
 
     def delete_glossary(self, key: str, id: str) -> bool:
         """Delete a glossary of a key, and return whether there was one."""
@@ -109,9 +110,9 @@ class Store:
         with self._database.begin() as connection:
             return connection.execute(_GLOSSARIES.delete().where(condition)).rowcount > 0
 
-    def _select(self, *conditions: ColumnElement[bool]) -> list[StoredGlossary]:
-        columns = [each for each in _GLOSSARIES.c if each.name != "key"]
-        query = select(*columns).where(*conditions).order_by(_GLOSSARIES.c.created)
+    def _select(self, entries: ColumnElement[str], *conditions: ColumnElement[bool]) -> list[StoredGlossary]:
+        columns = [each for each in _GLOSSARIES.c if each.name not in ("key", "entries")]
+        query = select(*columns, entries).where(*conditions).order_by(_GLOSSARIES.c.created)
         with self._database.begin() as connection:
             return [StoredGlossary(**row) for row in connection.execute(query).mappings()]
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,7 +91,7 @@ class Glossary:
         _warn_of_header_and_quotes(name, glossary.terms, lines)
         return glossary
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A digest that changes when any term, or their order, does."""
         return fingerprint(SentencePair(*term) for term in self.terms).digest
