@@ -81,7 +81,8 @@ class Connection:
         q = texts[0] if len(texts) == 1 else texts
         body = json.dumps({"q": q, "source": source, "target": target}).encode()
         head = (
-            f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            f"POST /translate HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n"
         )
         try:
             async with asyncio.timeout(SECONDS):

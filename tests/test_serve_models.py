@@ -57,6 +57,26 @@ def test_a_model_is_replaced_while_requests_go_on(bundle: Path, tmp_path: Path) 
         assert models.refresh() == []
 
 
+def test_a_model_that_is_damaged_under_load_goes_on(bundle: Path, tmp_path: Path) -> None:
+    path, intact = tmp_path / "model.safetensors", bundle.read_bytes()
+    shutil.copy(bundle, path)
+    with running(path) as client, ThreadPoolExecutor(8) as threads:
+        answers = []
+        for damaged in (intact[: len(intact) // 2], intact[:-100] + bytes(100), b""):
+            answers += [threads.submit(client.post, "/translate", ASKED) for _ in range(10)]
+            path.write_bytes(damaged)
+            assert client.service.models.refresh() == []
+        assert {answer.result(SECONDS).json()["translatedText"] for answer in answers} == {PAIRS[TEXT]}
+        explained = {"text": TEXT, "target": "de"}
+        assert client.post("/v1/explain", explained).status_code == 503  # which reads the file
+        write_greedy(bundle, path)
+        assert client.service.models.refresh() == [path]
+        assert [client.post(*asked).status_code for asked in (("/v1/explain", explained), ("/translate", ASKED))] == [
+            200,
+            200,
+        ]
+
+
 @pytest.mark.parametrize("damage", [b"", b"not a model", None])
 def test_a_damaged_model_is_not_taken(
     bundle: Path, tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture

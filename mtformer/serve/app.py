@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,6 +17,8 @@ from mtformer.serve.http import HANDLERS, Gate
 from mtformer.serve.origins import Origins
 from mtformer.serve.results import BEAT_SECONDS
 from mtformer.serve.service import Service
+
+log = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 2
 
@@ -67,8 +70,7 @@ async def _remember(service: Service) -> None:
     """Write usage, and show other servers that this one runs."""
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        with contextlib.suppress(ServiceError):  # which is logged
-            await service.database.run(service.remember)
+        await _tried(service.database.run(service.remember))
 
 
 async def _refresh(service: Service, changed: asyncio.Event, watch: bool) -> None:
@@ -78,4 +80,14 @@ async def _refresh(service: Service, changed: asyncio.Event, watch: bool) -> Non
             async with asyncio.timeout(_WATCH_SECONDS if watch else None):
                 await changed.wait()
         changed.clear()
-        await asyncio.to_thread(service.models.refresh)
+        await _tried(asyncio.to_thread(service.models.refresh))
+
+
+async def _tried(work: Awaitable[object]) -> None:
+    """Wait for work that is done again and again, which a bug must not end."""
+    try:
+        await work
+    except ServiceError:
+        pass  # the database does not answer, which is logged
+    except Exception:
+        log.exception("work in the background has failed")
