@@ -20,7 +20,11 @@ import psutil
 from bench_serve import closed_loop, serving
 
 PART = b"a" * 2**16
-KINDS = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
+KINDS = {  # of bodies, and how they begin
+    "application/json": b"",
+    "application/x-www-form-urlencoded": b"q=",
+    "multipart/form-data; boundary=x": b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n',
+}
 AT_A_TIME = 8
 
 
@@ -58,14 +62,15 @@ async def body(url: str, kind: str, n_bytes: int) -> tuple[str, int]:
     """Send a body in parts, and return the status and how much was sent before the server closed the connection."""
     host, port = urlsplit(url).hostname or "", urlsplit(url).port or 0
     reader, writer = await asyncio.open_connection(host, port)
-    writer.write(
-        f"POST /translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    )
+    head = ("POST /translate HTTP/1.1", f"Host: {host}:{port}", f"Content-Type: {kind}", "Transfer-Encoding: chunked")
+    writer.write("".join(f"{line}\r\n" for line in (*head, "")).encode())
+    if KINDS[kind]:
+        writer.write(_chunk(KINDS[kind]))
     answer = asyncio.ensure_future(reader.read(12))
     n_sent = 0
     with suppress(ConnectionError):
         while n_sent < n_bytes and not answer.done():
-            writer.write(b"%x\r\n%b\r\n" % (len(PART), PART))
+            writer.write(_chunk(PART))
             await writer.drain()
             n_sent += len(PART)
     status = ""
@@ -75,6 +80,10 @@ async def body(url: str, kind: str, n_bytes: int) -> tuple[str, int]:
     return status or "closed", n_sent
 
 
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
 async def bodies(url: str, n: int, process: psutil.Process) -> None:
     """Send large bodies, some at a time, and print the most memory that the server had meanwhile."""
     places, most = asyncio.Semaphore(AT_A_TIME), process.memory_info().rss
@@ -82,7 +91,7 @@ async def bodies(url: str, n: int, process: psutil.Process) -> None:
     async def send(number: int) -> tuple[str, int]:
         nonlocal most
         async with places:
-            sent = await body(url, KINDS[number % len(KINDS)], 100_000_000)
+            sent = await body(url, [*KINDS][number % len(KINDS)], 100_000_000)
             most = max(most, process.memory_info().rss)
             return sent
 

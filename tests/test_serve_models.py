@@ -61,6 +61,7 @@ def test_a_model_that_is_damaged_under_load_goes_on(bundle: Path, tmp_path: Path
     path, intact = tmp_path / "model.safetensors", bundle.read_bytes()
     shutil.copy(bundle, path)
     with running(path) as client, ThreadPoolExecutor(8) as threads:
+        assert client.post("/translate", ASKED).status_code == 200
         answers = []
         for damaged in (intact[: len(intact) // 2], intact[:-100] + bytes(100), b""):
             answers += [threads.submit(client.post, "/translate", ASKED) for _ in range(10)]
