@@ -245,6 +245,16 @@ def test_marks_are_found_whole(text: str, mark: str) -> None:
     assert text[found.start : found.end] == mark
 
 
+def test_code_of_one_character_ends_before_other_code() -> None:
+    text = "labels, with `N` in `vN.x` denoting"
+    assert [text[mark.start : mark.end] for mark in scan(text)] == ["`N`", "`vN.x`"]
+
+
+def test_a_mark_inside_of_a_word_leaves_the_word_in_its_translation() -> None:
+    german = ("ein Klon hier", links("0-0", "1-1", "2-2"))
+    assert put_back('a clo<img src="x"/>ne here', german) == 'ein Klon<img src="x"/> hier'
+
+
 def test_a_line_without_a_hint_of_a_mark_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What saves the search for each kind of mark must not change what is found."""
     rng = random.Random(1)

@@ -123,7 +123,9 @@ def test_json_is_a_file_of_descriptions_only_where_all_keys_are_known_ones() -> 
     assert units(dialog, "a.json") == ["Delete file", "Are you sure?", "Yes, delete"]
     extension = '{"hi": {"message": "Hello $USER$", "placeholders": {"user": {"content": "$1", "example": "Cindy"}}}}'
     assert units(extension, "a.json") == ["Hello $USER$"]
-    formatjs = '[{"id": "a.b", "defaultMessage": "A dog", "description": "a pet"}, "a \\" b", ["c"]]'
+    formatjs = (
+        '[{"id": "a.b", "defaultMessage": "A dog", "description": "a pet", "start": 1, "end": 2}, "a \\" b", ["c"]]'
+    )
     assert units(formatjs, "a.json") == ["A dog", 'a " b', "c"]
     arb = '{"@@locale": "en", "hi": "Hello", "@hi": {"placeholders": {"n": {"type": "int"}}}}'
     assert translated(arb, "a.arb").decode() == arb.replace('"en"', '"de"').replace("Hello", "HELLO")

@@ -104,7 +104,7 @@ class _Exchange:
             return
         name = re.split(r"[\s>]", self.tag(src)[1:], maxsplit=1)[0].rpartition(":")
         name = f"{name[0]}{name[1]}target"
-        space = ' xml:space="preserve"' if "xml:space" in self.tag(src) and src + 1 in self.lines else ""
+        space = ' xml:space="preserve"' if self.source.attributes(src).get("xml:space") == "preserve" else ""
         end = self.span(after)[1]
         yield from self.translation(src, (end, end), f"{self.space_before(src)}<{name}{space}{state}>", f"</{name}>")
 

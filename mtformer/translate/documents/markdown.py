@@ -35,8 +35,14 @@ _CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash bef
 _DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
 _HARD_BREAK = re.compile(r"(?: {2,}|\\)\n[ \t]*")
 _NOTE = re.compile(r"\[\^[^\]]+\]:\s+|\[[^\]]+\]:\s*\S+\s*\Z")  # a footnote, or a definition that is none
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED = frozenset("_*[](){}#+-.!~`")  # characters that may lose their backslash and get it again
+# What is replaced by a tag: footnotes, formulas, other characters with a backslash, and links to definitions.
 _REFERENCE = re.compile(
-    r"(?P<note>\[\^[^\[\]]+\]|\$\$[^$]+\$\$|\$(?=[^\s$])[^$]*(?<=[^\s$])\$(?!\d))|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
+    r"(?P<kept>\[\^[^\[\]]+\]|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
+    rf"|(?P<escape>{_ESCAPE.pattern})"
+    r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+    r"|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 
@@ -152,8 +158,10 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         is_end = number + 1 == len(spans)
         if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")) or unit.endswith("\\"):
             if any(map(str.isalpha, unit)):
-                tagged, marks = _without_references(unit.replace("\\|", "|") if is_cell else unit, references)
-                guarded = partial(_guarded, unit, is_cell=is_cell)
+                written = unit.replace("\\|", "|") if is_cell else unit
+                escaped = _always_escaped(written)
+                tagged, marks = _tagged(written, references, escaped)
+                guarded = partial(_guarded, unit, is_cell=is_cell, escaped=escaped)
                 found.append(Segment(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
             tokens += [Text(unit), Text(gap)]
             unit = ""
@@ -166,14 +174,22 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         yield Block((start, spans[-1][1]), tokens, found, writer)
 
 
-def _without_references(unit: str, references: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:
-    """Put tags in the place of footnotes and of links to definitions, whose names must not be translated."""
+def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:
+    """Put tags in the place of what must not be translated, such as footnotes and the names of definitions.
+
+    Args:
+        unit: the text.
+        references: the names of the definitions.
+        escaped: the characters that lose their backslash.
+    """
     marks: dict[str, Sequence[Mark]] = {}
 
     def tag(match: re.Match[str]) -> str:
         number = len(marks) + 1
         label = match["label"] or match["text"] or ""
-        if match["note"]:
+        if match["ticks"] or (match["escape"] and match["escape"][1] in escaped):
+            return match[0]
+        if match["kept"] or match["escape"]:
             marks[f"<{number}/>"] = [Mark(Kind.POINT, (match[0],))]
             return f"<{number}/>"
         if " ".join(label.split()).lower().upper() not in references:
@@ -182,11 +198,19 @@ def _without_references(unit: str, references: frozenset[str]) -> tuple[str, dic
         marks[f"</{number}>"] = [Mark(Kind.CLOSE, (f"][{label}]",), number)]
         return f"<{number}>{match['text']}</{number}>"
 
-    return _REFERENCE.sub(tag, unit), marks
+    return _ESCAPE.sub(
+        lambda escape: escape[1] if escape[1] in escaped else escape[0], _REFERENCE.sub(tag, unit)
+    ), marks
 
 
-def _guarded(src: str, tgt: str, *, is_cell: bool) -> str:
-    """Escape the start of a translation if it would begin a list or the like, and the source does not."""
+def _always_escaped(unit: str) -> frozenset[str]:
+    """Return the characters that have a backslash wherever they stand, so that they can get it in a translation."""
+    return _ESCAPED.intersection(_ESCAPE.findall(unit)).difference(_ESCAPE.sub("", unit))
+
+
+def _guarded(src: str, tgt: str, *, is_cell: bool, escaped: frozenset[str]) -> str:
+    """Escape what would mean something else, such as the start of a translation that would begin a list."""
+    tgt = "".join(f"\\{character}" if character in escaped else character for character in tgt) if escaped else tgt
     if is_cell:
         return tgt.replace("|", "\\|")
     start = _BLOCK_START.match(tgt)

@@ -18,7 +18,7 @@ _BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
 _JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a key has a colon after it
 # Of WebExtensions and FormatJS; what is beside a message is for translators.
 _MESSAGE_KEYS = frozenset(["message", "defaultMessage"])
-_DESCRIPTION_KEYS = frozenset("id description placeholders hash file start end line col".split())
+_DESCRIPTION_KEYS = frozenset("id description placeholders hash file".split())
 _ARB_LANGUAGE = "@@locale"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_LEVELS = 200  # of collections in YAML
@@ -112,7 +112,7 @@ def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
         if isinstance(value, str):
             yield key, value, is_note
         elif isinstance(value, _Members):
-            keys = {name for name, _ in value}
+            keys = {name for name, member in value if isinstance(member, str | list)}
             is_described = key != "" and keys & _MESSAGE_KEYS and keys <= _MESSAGE_KEYS | _DESCRIPTION_KEYS
             for name, member in reversed(value):
                 is_about = name.startswith("@") or (is_described and name not in _MESSAGE_KEYS)

@@ -160,7 +160,7 @@ class Projection:
     def _stretch(self, node: Node, within: range) -> range:
         """Return the target atoms that a node goes around."""
         inside = range(bisect_right(self._ends, node.start), bisect_left(self._starts, node.end))  # of the source
-        if not any(self._src[i].is_word for i in inside):
+        if node.closing is None or not any(self._src[i].is_word for i in inside):
             boundary = self._boundary(node.start, within)
             return range(boundary, boundary)
         stretch = self._with_punctuation_of(inside, self._translated(inside, within), within)
