@@ -18,7 +18,7 @@ from servers import Client, running, until
 
 from mtformer import Translator
 from mtformer.serve import deepl as deepl_routes
-from mtformer.serve import libretranslate, own
+from mtformer.serve import libretranslate, own, page
 from mtformer.serve.protection import Protected
 
 ROOT = Path(__file__).parent.parent
@@ -308,7 +308,7 @@ def test_the_description_has_all_routes_and_refers_to_what_there_is(server: Clie
     }
     routes = {
         (route.path, method)
-        for route in (*libretranslate.ROUTES, *deepl_routes.ROUTES, *own.ROUTES)
+        for route in (*libretranslate.ROUTES, *deepl_routes.ROUTES, *own.ROUTES, *page.ROUTES)
         for method in (route.methods or ())
         if method != "HEAD"
     }

@@ -1,18 +1,22 @@
 """The page of a server, in a headless browser, and what it asks the server for."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import docx
 import pytest
 from browser import Opener, needs_browser, started
 from conftest import Project
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, Page, expect
 from servers import Client, running
 
+from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.keys import add_key
 from mtformer.serve.segments import sentences
 
 SENTENCE = "the red house likes a small dog."
+TRANSLATION = "das rote Haus mag ein kleiner Hund."
 TEXT = f"{SENTENCE} 2 {SENTENCE}\n\nmy old friend needs this green car."
 expect.set_options(timeout=60_000)
 
@@ -66,6 +70,83 @@ def test_the_page_uses_its_glossary(server: Client, opener: Opener) -> None:
         expect(page.locator("#target")).to_contain_text("Hund")
 
 
+@pytest.fixture(params=[360, 1280])
+def width(request: pytest.FixtureRequest) -> int:
+    """That of a window: a phone's or a desktop's."""
+    return int(request.param)
+
+
+def fits(page: Page, width: int) -> bool:
+    """Whether nothing of a page is beside the window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth") <= width)
+
+
+@needs_browser
+def test_the_page_translates_documents(server: Client, opener: Opener, width: int) -> None:
+    document, content = docx.Document(), io.BytesIO()
+    document.add_paragraph(SENTENCE)
+    document.save(content)
+    media_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    subtitles = f"1\n00:00:01,000 --> 00:00:02,000\n{SENTENCE}\n".encode()
+    files: list[FilePayload] = [
+        {"name": "my letter.docx", "mimeType": media_type, "buffer": content.getvalue()},
+        {"name": "film.SRT", "mimeType": "application/x-subrip", "buffer": subtitles},
+        {"name": "lines.log", "mimeType": "text/plain", "buffer": SENTENCE.encode()},
+    ]
+    with opener(f"{server.url}/", width=width) as page:
+        accepted = (page.get_attribute("#files-input", "accept") or "").split(",")
+        assert accepted == ["text/*", *SUFFIXES]
+        page.set_input_files("#files-input", files)
+        cards = page.locator("#files .file")
+        expect(cards.nth(2)).to_contain_text("Save lines.de.log")
+        saved = []
+        for i in range(2):
+            with page.expect_download() as download:
+                cards.nth(i).locator("a").click()
+            saved.append((download.value.suggested_filename, Path(download.value.path()).read_bytes()))
+        assert [name for name, _ in saved] == ["my letter.de.docx", "film.de.SRT"]
+        assert docx.Document(io.BytesIO(saved[0][1])).paragraphs[0].text == TRANSLATION
+        assert TRANSLATION in saved[1][1].decode()
+        assert fits(page, width)
+
+
+@needs_browser
+def test_the_page_says_what_is_wrong_with_a_document(server: Client, opener: Opener) -> None:
+    file: FilePayload = {"name": "bad.docx", "mimeType": "application/zip", "buffer": b"PK no archive"}
+    with pytest.raises(AssertionError, match="400"), opener(f"{server.url}/") as page:  # the browser logs the refusal
+        page.set_input_files("#files-input", [file])
+        expect(page.locator("#files .file")).to_contain_text("bad.docx is damaged")
+
+
+@needs_browser
+def test_the_page_says_why_a_word_was_chosen(server: Client, opener: Opener, width: int) -> None:
+    with opener(f"{server.url}/", width=width) as page:
+        page.fill("#source", SENTENCE)
+        page.locator("#target .word", has_text="Haus").first.click()
+        menu = page.locator("#alternatives")
+        menu.get_by_role("button", name="Why this word?").click()
+        table = menu.locator("table")
+        expect(table.locator("caption")).to_have_text("The model chose it token by token:")
+        rows = [row.split("\t") for row in table.locator("tr").all_inner_texts()[1:]]
+        assert "".join(token for token, *_ in rows).strip("␣") == "Haus"
+        assert all(likelihood.endswith(" %") and others for _, likelihood, others in rows)
+        expect(menu.get_by_role("button", name="Why this word?")).to_have_count(0)
+        box = menu.bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert fits(page, width)
+
+
+def test_why_is_told_for_the_tokens_of_the_word_alone(server: Client) -> None:
+    asked = {"text": SENTENCE, "source": "en", "target": "de", "prefix": "das rote ", "word": "Auto"}
+    tokens = server.post("/page/why", asked).json()
+    assert "".join(each["token"] for each in tokens).strip("␣") == "Auto"
+    assert all(len(each["others"]) == 3 for each in tokens)
+    assert tokens[0]["probability"] < 0.5 < tokens[0]["others"][0]["probability"]  # the house, which it would have said
+    assert server.post("/page/why", asked | {"word": ""}).status_code == 400
+
+
 @needs_browser
 def test_the_page_asks_for_a_key(bundle: Path, opener: Opener, tmp_path: Path) -> None:
     key = add_key(tmp_path / "keys.json", "ada")
@@ -78,7 +159,7 @@ def test_the_page_asks_for_a_key(bundle: Path, opener: Opener, tmp_path: Path) -
         ):  # the browser logs the refusal
             page.on("dialog", lambda dialog: dialog.accept(key))
             page.fill("#source", SENTENCE)
-            expect(page.locator("#target")).to_have_text("das rote Haus mag ein kleiner Hund.")
+            expect(page.locator("#target")).to_have_text(TRANSLATION)
 
 
 def test_segments_have_their_places_in_the_whole_texts(server: Client, translation: str) -> None:

@@ -89,6 +89,8 @@ class TranslatorPage {
       button: byId("choose-files"),
       direction: () => this.direction,
       translate: (line, { src, tgt }) => this.translateLine(line, src, tgt),
+      translateDocument: (file, { src, tgt }) => this.engine.translateDocument(file, { from: src, to: tgt }),
+      documents: header.documents ?? [],
     });
     const few = directions.slice(0, MOST_SHOWN).map((pair) => pair.map(languageName).join(" → "));
     const translates = few.join(", ") + (directions.length > few.length ? `, … ${directions.length} directions` : "");
@@ -233,6 +235,7 @@ class TranslatorPage {
       },
       onPick: (alternative) => change(alternative.segment),
       onReset: this.chosen.has(key) ? () => change(null) : null,
+      why: this.engine.why && (() => this.engine.why(segment.src, prefix, word.text, { from: src, to: tgt })),
     });
   }
 

@@ -1,7 +1,10 @@
 "use strict";
-// What else the model would have written from a word on.
+// What else the model would have written from a word on, and why it has not.
 
-/** A menu below a word. `find` looks for alternatives, each { word, probability, text }; `onPick` gets the one that is picked. */
+/**
+ * A menu below a word. `find` looks for alternatives, each { word, probability, text }; `onPick` gets the one that is
+ * picked. `why`, if the engine can, returns a promise of the tokens of the word, as `whyTable` shows them.
+ */
 class AlternativesMenu {
   constructor(menu) {
     this.menu = menu;
@@ -14,7 +17,7 @@ class AlternativesMenu {
     document.querySelector(".asked")?.classList.remove("asked");
   }
 
-  async open(word, { find, onPick, onReset, lang, byKey }) {
+  async open(word, { find, onPick, onReset, why, lang, byKey }) {
     const asked = ++this.asked;
     const title = el("p", { class: "muted" }, "Instead of ", el("bdi", { class: "strong" }, word.text));
     this.show([title, el("p", {}, "Looking …")], word.node);
@@ -27,10 +30,23 @@ class AlternativesMenu {
     };
     const buttons = found instanceof Error ? [] : found.map((one) => this.button(one, lang, pick(() => onPick(one))));
     if (onReset) buttons.push(el("button", { type: "button", onclick: pick(onReset) }, "The first translation again"));
+    if (why) buttons.push(el("button", { type: "button", onclick: ({ target }) => this.explain(why, target, word) }, "Why this word?"));
     const nothing = found instanceof Error ? found.message : "Nothing else is likely here.";
     rove(buttons, { ArrowUp: -1, ArrowDown: 1 });
     this.show([title, found.length ? null : el("p", {}, nothing), ...buttons], word.node);
     if (byKey) buttons[0]?.focus();
+  }
+
+  /** Shows why a word was chosen, in the place of a button. */
+  async explain(why, button, word) {
+    const { asked } = this;
+    button.replaceChildren("Looking …");
+    button.disabled = true;
+    const tokens = await why().catch((error) => error);
+    if (asked !== this.asked) return;
+    button.replaceWith(tokens instanceof Error ? el("p", {}, tokens.message) : whyTable(tokens));
+    this.show([...this.menu.childNodes], word.node);
+    this.menu.focus();
   }
 
   button({ word, probability, text }, lang, onclick) {
@@ -50,4 +66,13 @@ class AlternativesMenu {
     menu.style.left = `${scrollX + clamp(word.left, 6, Math.max(6, width - size.width - 6))}px`;
     menu.style.top = `${scrollY + top}px`;
   }
+}
+
+/** The tokens of a word, each { token, probability, others: [{ token, probability }] }, from the first to the last. */
+function whyTable(tokens) {
+  const rows = tokens.map(({ token, probability, others }) =>
+    el("tr", {}, el("th", { scope: "row" }, el("bdi", {}, token)), el("td", {}, percent(probability)), el("td", {}, others.map((other) => el("span", {}, el("bdi", {}, other.token), ` ${percent(other.probability)}`)))),
+  );
+  const head = el("tr", {}, ["Token", "Likelihood", "Instead"].map((name) => el("th", { scope: "col" }, name)));
+  return el("table", { class: "why" }, el("caption", {}, "The model chose it token by token:"), head, rows);
 }

@@ -1,5 +1,5 @@
 "use strict";
-// Text files, translated line by line, which stay on the reader's device.
+// Text files, translated line by line, which stay on the reader's device; and documents, which a server translates.
 
 const MOST_FILE_BYTES = 50e6;
 const BYTE_ORDERS = { fffe: "utf-16le", feff: "utf-16be" };
@@ -94,10 +94,27 @@ class FileCard {
   }
 }
 
-/** The files of the page, which are translated one after the other. */
+/** A document. `translate` takes its file and returns a promise of the name and the address of its translation. */
+class DocumentCard extends FileCard {
+  async run() {
+    if (this.isStopped) return this.end("stopped");
+    this.state.textContent = "being translated";
+    this.bar.removeAttribute("value");
+    try {
+      this.running = this.translate(this.file);
+      const { name, href } = await this.running;
+      this.end("translated", el("a", { href, download: name }, `Save ${name}`));
+    } catch (error) {
+      this.end(this.isStopped ? "stopped" : error.message);
+    }
+  }
+}
+
+/** The files of the page, which are translated one after the other; `documents` are the ends of names of documents. */
 class FileList {
-  constructor({ list, input, button, translate, direction }) {
-    Object.assign(this, { list, translate, direction, nRunning: 0, last: Promise.resolve() });
+  constructor({ list, input, button, translate, translateDocument, documents, direction }) {
+    Object.assign(this, { list, translate, translateDocument, documents, direction, nRunning: 0, last: Promise.resolve() });
+    input.accept = ["text/*", ...documents].join();
     button.addEventListener("click", () => input.click());
     input.addEventListener("change", () => {
       this.add(input.files);
@@ -115,7 +132,10 @@ class FileList {
   add(files) {
     for (const file of files) {
       const direction = this.direction();
-      const card = new FileCard(file, direction, (line) => this.translate(line, direction));
+      const isDocument = this.documents.some((end) => file.name.toLowerCase().endsWith(end));
+      const card = isDocument
+        ? new DocumentCard(file, direction, (whole) => this.translateDocument(whole, direction))
+        : new FileCard(file, direction, (line) => this.translate(line, direction));
       this.list.append(card.node);
       this.nRunning++;
       this.last = this.last.then(() => card.run()).finally(() => this.nRunning--);

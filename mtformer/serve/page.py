@@ -9,16 +9,18 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from mtformer.browser.assets import TRANSLATOR_ASSETS
+from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import caller_of, fields, service_of, text_of
 from mtformer.serve.models import Wanted
-from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments
+from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments, token_spans
 from mtformer.support import __version__
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
 
 _OFFLINE, _ONLINE = "Works offline: nothing leaves this page.", "The server of this page translates."
 _ASSETS = [("mtformer.browser", "server_engine.js"), *TRANSLATOR_ASSETS]
+_N_OTHERS = 3  # tokens beside the one that was chosen
 _TASKS = {"translate": plan_segments, "alternatives": plan_alternatives, "begin": plan_beginning}
 
 
@@ -27,15 +29,47 @@ async def show(request: Request) -> Response:
     service = service_of(request)
     body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
     directions = [{"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang} for pair in service.models.pairs]
+    engine = {"texts": {"directions": directions}, "documents": SUFFIXES, "needsKey": service.keys is not None}
     about = [("Texts", "are translated by this server"), ("Made with", f"mtformer {__version__}, Apache-2.0")]
     page = assemble(
         "Translator",
         body.replace(_OFFLINE, _ONLINE),
-        data={"engine": {"texts": {"directions": directions}}, "about": about, "isApp": False},
+        data={"engine": engine, "about": about, "isApp": False},
         assets=_ASSETS,
         connects=True,
     )
     return HTMLResponse(page)
+
+
+async def why(request: Request) -> Response:
+    """Say how likely each token of a word was, and what else was, in a translation that begins with ``prefix``."""
+    given = await fields(request)
+    caller, service = caller_of(request, given), service_of(request)
+    text, word = (without_surrogates(text_of(given, name)) for name in ("text", "word"))
+    start = without_surrogates(text_of(given, "prefix", ""))
+    pair = service.pair(text_of(given, "source"), text_of(given, "target"))
+    async with service.admitted(caller) as admission, admission.in_time():
+        await admission.charge([text, start, word])
+        explanation = await service.explanations.explain(pair, text, prefix=start + word)
+    [trace] = explanation["traces"]
+    spans = token_spans(trace["target"]["text"], [token["text"] for token in trace["target"]["tokens"]])
+    end = len(start) + len(word)
+    return JSONResponse(
+        [
+            _step(step)
+            for span, step in zip(spans, trace["steps"], strict=True)
+            if span[0] < end and len(start) < span[1]
+        ]
+    )
+
+
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    """Return what the model chose in a step, and what else it might have chosen."""
+    chosen, *others = [
+        {"token": each["token"]["text"].replace("▁", "") or "␣", "probability": each["probability"]}
+        for each in [step["candidates"][step["chosen"]], *step["candidates"]]
+    ]
+    return {**chosen, "others": [each for each in others if each != chosen][:_N_OTHERS]}
 
 
 async def compute(request: Request) -> Response:
@@ -63,4 +97,4 @@ def _begun(plan: Any, translator: Any, text: str, *, start: str) -> Any:
     return plan(translator, text, start)
 
 
-ROUTES = [Route("/", show), Route("/page/{task}", compute, methods=["POST"])]
+ROUTES = [Route("/", show), Route("/page/why", why, methods=["POST"]), Route("/page/{task}", compute, methods=["POST"])]

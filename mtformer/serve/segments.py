@@ -88,7 +88,7 @@ def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[lis
         if not spans or not translation.text.startswith(start):
             continue
         word = translation.text[slice(*spans[0])]
-        probability = _confidence(translation, _token_spans(translation), spans[0])
+        probability = _confidence(translation, token_spans(translation.text, translation.tokens), spans[0])
         facts = {"word": word, "probability": probability, "text": translation.text, "score": translation.score}
         alternatives.setdefault(word, facts | {"segment": shown})
     return list(alternatives.values())[:_N_ALTERNATIVES]
@@ -108,7 +108,7 @@ def segment(translation: Translation, alignment: Alignment, start: int, tgt_star
     weights: dict[int, list[tuple[float, int]]] = {}  # of each word of the translation, those of its source
     for src_word, tgt_word, weight in alignment.word_weights():
         weights.setdefault(tgt_word, []).append((-weight, src_word))
-    tokens = _token_spans(translation)
+    tokens = token_spans(translation.text, translation.tokens)
     words = [
         {
             **_moved(tgt, span, tgt_start),
@@ -136,10 +136,10 @@ def _sources(weights: Sequence[tuple[float, int]]) -> list[int]:
     return [word for weight, word in sorted(weights) if weight <= least]
 
 
-def _token_spans(translation: Translation) -> list[Span]:
-    """Return where the tokens of a translation stand, in proportion where they do not spell it."""
-    sizes = [0 if token == "</s>" else len(token.replace("▁", " ")) for token in translation.tokens]
-    scale = len(translation.text) / max(1, sum(sizes) - 1)
+def token_spans(text: str, tokens: Sequence[str]) -> list[Span]:
+    """Return where the tokens of a translation stand in its text, in proportion where they do not spell it."""
+    sizes = [0 if token == "</s>" else len(token.replace("▁", " ")) for token in tokens]
+    scale = len(text) / max(1, sum(sizes) - 1)
     ends = [max(0, end - 1) * scale for end in accumulate(sizes)]  # the first token starts with a space
     return [(round(start), round(end)) for start, end in zip([0.0, *ends], ends, strict=False)]
 
