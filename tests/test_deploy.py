@@ -10,9 +10,11 @@ import pytest
 import yaml
 from references import problems
 
-from mtformer.serve import libretranslate, own
+from mtformer.serve import app, libretranslate, own
+from mtformer.serve.admission import Settings
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
+STOPPING = Settings().timeout + app._DRAIN_SECONDS  # seconds that a server may take to stop
 PATHS = [route.path for route in (*libretranslate.ROUTES, *own.ROUTES)]
 
 
@@ -20,6 +22,9 @@ def test_the_unit_of_systemd() -> None:
     text = (DEPLOY / "mtformer.service").read_text()
     commands = re.findall(r"/bin/mtformer (serve .*)", text)
     assert len(commands) == 2
+    found = re.search(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)
+    assert found
+    assert int(found[1]) > STOPPING
     assert [problem for command in commands for problem in problems(f"mtformer {command}")] == []
 
 
@@ -44,7 +49,10 @@ def test_the_image() -> None:
 
 def test_the_manifest_of_kubernetes() -> None:
     documents = {each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
-    [container] = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    pod = documents["Deployment"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert "--database" in container["args"]  # which several servers share
+    assert container["lifecycle"]["preStop"]["sleep"]["seconds"] + STOPPING < pod["terminationGracePeriodSeconds"]
     assert problems(shlex.join(["mtformer", "serve", *container["args"]])) == []
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         assert container[probe]["httpGet"]["path"] in PATHS

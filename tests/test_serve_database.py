@@ -220,8 +220,8 @@ def test_documents_of_a_server_that_has_ended_fail_and_later_go(place: str, monk
             return [getattr(watching.find(id), "error", "gone") for id in (lost, done, slow)]
 
         assert beat(waiting._MOST_SILENT - 1) == ["", "", ""]
-        assert beat(1) == [waiting._ENDED, "", ""]
-        assert beat(17) == [waiting._ENDED, "", ""]
+        assert beat(1) == [waiting.ENDED, "", ""]
+        assert beat(17) == [waiting.ENDED, "", ""]
         assert beat(1) == ["gone", "gone", ""]
         ended.beat()  # it was only paused
         again = ended.add("b.txt", "text/plain", Outcome())

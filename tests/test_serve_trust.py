@@ -24,11 +24,12 @@ from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, held, running, until
 
 from mtformer.cli import serve as serving
-from mtformer.serve import connections, http, service
+from mtformer.serve import app, connections, http, service
 from mtformer.serve.admission import Settings
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
 from mtformer.serve.models import Wanted
+from mtformer.serve.results import ENDED, Result
 from mtformer.serve.running import Place
 from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
@@ -420,7 +421,7 @@ def test_malformed_bodies_are_refused(server: Client, path: str, body: bytes, ki
     assert list(answer.json()) == ["message" if path.startswith("/v2/") else "error"]
 
 
-def test_a_client_that_goes_takes_its_texts_with_it(server: Client) -> None:
+def test_a_client_that_goes_takes_its_texts_with_it(server: Client, caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps(ASKED).encode()
     with held(server) as gate:
         before = server.metric("requests_total", route="/translate", status="499")
@@ -431,6 +432,7 @@ def test_a_client_that_goes_takes_its_texts_with_it(server: Client) -> None:
         until(lambda: server.metric("requests_total", route="/translate", status="499") == before + 1)
         gate.opened.set()
     assert server.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
+    assert caplog.messages == []
 
 
 def test_idle_connections_do_no_harm(server: Client) -> None:
@@ -521,6 +523,17 @@ def test_what_was_accepted_is_answered_before_the_server_stops(bundle: Path) -> 
         client.server.should_exit = True
         gate.opened.set()
         assert [answer.result(SECONDS).json() for answer in answers] == 4 * [{"translatedText": PAIRS[TEXT]}]
+
+
+def test_a_document_does_not_keep_a_server_from_stopping(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_DRAIN_SECONDS", 0.01)
+    languages, files = {"source_lang": "en", "target_lang": "de"}, {"file": ("a.txt", TEXT)}
+    with running(bundle) as client, held(client) as gate:
+        id = client.post("/v2/document", data=languages, files=files).json()["document_key"]
+        assert gate.reached.wait(SECONDS)
+        client.server.should_exit = True
+        until(lambda: client.service.results.find(id) == Result("a.de.txt", "text/plain", error=ENDED))
+        gate.opened.set()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")

@@ -21,6 +21,7 @@ from mtformer.serve.service import Service
 log = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 2
+_DRAIN_SECONDS = 10  # that documents may take when all requests are answered
 
 
 def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = False, watch: bool = False) -> Starlette:
@@ -51,7 +52,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
         service.is_ready = True
         yield
         service.is_ready = False
-        await service.results.drain()
+        await service.results.drain(_DRAIN_SECONDS)
         for task in tasks:
             task.cancel()
         await asyncio.to_thread(service.close)

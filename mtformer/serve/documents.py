@@ -14,7 +14,7 @@ from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import File
 from mtformer.serve.keys import Caller
 from mtformer.serve.query import Query
-from mtformer.serve.results import Outcome
+from mtformer.serve.results import ENDED, Outcome
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError
 from mtformer.translate.documents.formats import FORMATS, format_of, read_document, write_document
@@ -76,6 +76,8 @@ async def translate_later(id: str, service: Service, caller: Caller, file: File,
         outcome = await translate_document(service, caller, file, query)
     except MtformerError as error:
         outcome = Outcome(error=str(error))
+    except asyncio.CancelledError:
+        outcome = Outcome(error=ENDED)
     except Exception:
         log.exception("a document cannot be translated")
         outcome = Outcome(error=f"{PurePath(file.name).name} cannot be translated")

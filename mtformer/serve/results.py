@@ -42,7 +42,7 @@ _RETRY_AFTER = 5  # seconds, when it has so many
 _SECONDS = 3_600  # that a translated document waits
 _MOST_SILENT = 60 // BEAT_SECONDS  # beats without one of another server, after which that translates no more
 _FORGOTTEN = _SECONDS // BEAT_SECONDS  # beats after which its documents are deleted
-_ENDED = "the server that was translating this document has ended: send it again"
+ENDED = "the server that was translating this document has ended: send it again"
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,14 @@ class Results:
         self._tasks.add(task)  # the loop has weak references only
         task.add_done_callback(self._tasks.discard)
 
-    async def drain(self) -> None:
-        """Wait until nothing is done in the background."""
-        await asyncio.gather(*self._tasks)
+    async def drain(self, seconds: float) -> None:
+        """Wait until nothing is done in the background; what takes longer is cancelled."""
+        tasks = list(self._tasks)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def beat(self) -> None:
         """Show other servers that this one runs, write what is unwritten, and clean up."""
@@ -180,7 +185,7 @@ class Results:
         if silent:
             of_them = _DOCUMENTS.c.server.in_(silent)
             with self._database.begin() as connection:
-                connection.execute(_DOCUMENTS.update().where(of_them, _UNFINISHED).values(error=_ENDED))
+                connection.execute(_DOCUMENTS.update().where(of_them, _UNFINISHED).values(error=ENDED))
                 connection.execute(_DOCUMENTS.delete().where(_DOCUMENTS.c.server.in_(forgotten)))
                 connection.execute(_SERVERS.delete().where(_SERVERS.c.id.in_(forgotten)))
 

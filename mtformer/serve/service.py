@@ -304,6 +304,7 @@ class Service:
         finally:
             gone.cancel()
             waiting.cancel()
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # or asyncio would log it
         for outcome in chain.from_iterable(results):
             if isinstance(outcome, MtformerError):
                 raise outcome if isinstance(outcome, UserError) else ServiceError(500, str(outcome))
