@@ -21,7 +21,6 @@ from random import Random
 
 from faithful_report import CARRIERS, lines, unknown_word
 
-from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import repeats
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
@@ -114,11 +113,11 @@ def report_repetitions(translator: Translator, n: int, seed: int, output: Path |
     """Translate lines on which models repeat words, and print how many repeat some without a note."""
     counts: dict[str, Counter[str]] = {}
     saved = []
-    for kind, text in repetitive_lines(translator.src_lang, n, seed):
-        best = _best(translator, text)
+    made = list(repetitive_lines(translator.src_lang, n, seed))
+    for (kind, text), [best, *_] in zip(made, translator.translate([text for _, text in made]), strict=True):
         of_kind = counts.setdefault(kind, Counter())
         of_kind["lines"] += 1
-        if best is None or most_in_a_row(best.text, translator.tgt_lang) <= most_in_a_row(text, translator.src_lang):
+        if most_in_a_row(best.text, translator.tgt_lang) <= most_in_a_row(text, translator.src_lang):
             continue
         is_flagged = any(note.startswith(FLAG) for note in best.notes)
         of_kind.update({"repeating": 1, "unflagged": not is_flagged})
@@ -137,14 +136,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--beam-size", type=int, help="hypotheses kept at each step; the bundle's own without it")
+    parser.add_argument("--engine", default="torch", help="torch (default) or ctranslate2")
     parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
     parser.add_argument("--repetitions", type=int, metavar="N", help="translate N made-up lines instead of the suite")
     parser.add_argument("--seed", type=int, default=1, help="of the made-up lines (default: 1)")
     parser.add_argument("--output", type=Path, help="where to write sources, translations and notes as JSON lines")
     arguments = parser.parse_args()
     try:
-        bundle = load_bundle(find_model(arguments.model))
-        translator = Translator.load(bundle, "cpu", raw=arguments.raw, beam_size=arguments.beam_size)
+        path = find_model(arguments.model)
+        translator = Translator.load(
+            path, "cpu", engine=arguments.engine, raw=arguments.raw, beam_size=arguments.beam_size
+        )
     except UserError as error:
         parser.error(str(error))
     if arguments.repetitions:
@@ -160,7 +162,7 @@ def main() -> None:
         found = [_best(translator, text) for text in texts]
         row.seconds = time.perf_counter() - start
         for text, best in zip(texts, found, strict=True):
-            row.add(text, best, bundle.header.src_lang, bundle.header.tgt_lang)
+            row.add(text, best, translator.src_lang, translator.tgt_lang)
             shown = {"text": best.text, "notes": best.notes} if best else {}
             saved.append(json.dumps({"category": category, "src": text, **shown}, ensure_ascii=False) + "\n")
         rows.append(row)

@@ -8,6 +8,8 @@ const DOUBLED = "doubles words";
 const EMPTY = "empty";
 const SHORT = "too short";
 const REPEATED_SOURCE = "repeats itself as its source does";
+const REPEATED_MORE = "repeats itself more than its source does";
+const SOURCE_REPEATS = [REPEATED_SOURCE, REPEATED_MORE];
 
 const MOST_PHRASE_WORDS = 8;
 const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
@@ -91,7 +93,8 @@ class Guard {
     if (n < FEWEST_REPEATS) return this.doublesWords(source, translation) ? DOUBLED : null;
     const nInSource = countRepeats(source, this.src.has_spaces);
     if (nInSource < FEWEST_REPEATS || n > MOST_TIMES_AS_OFTEN * nInSource) return LOOP;
-    return nInSource >= FEWEST_DOUBTFUL_REPEATS ? REPEATED_SOURCE : null;
+    if (nInSource >= FEWEST_DOUBTFUL_REPEATS) return REPEATED_SOURCE;
+    return n > nInSource ? REPEATED_MORE : null;
   }
 
   /** Whether a translation has a phrase twice in a row that no grammar wants so, and its source has none. */

@@ -48,7 +48,7 @@ class TextTranslator {
   *searchStrictly(leaf, planner, beam = this.texts.search.beam_size, found) {
     for (const request of leaf.requests) yield* this.search(request, beam, found);
     const problems = leaf.requests.length ? planner.problems(leaf, found) : [];
-    if (!problems.some((problem) => problem !== REPEATED_SOURCE)) return;
+    if (!problems.some((problem) => !SOURCE_REPEATS.includes(problem))) return;
     const second = [];
     const width = 2 * beam <= WIDEST_BEAM ? 2 * beam : beam;
     for (const request of planner.stricter(leaf, problems)) yield* this.search(request, width, second);

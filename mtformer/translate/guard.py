@@ -19,6 +19,8 @@ REPEATED_NUMBERS = "repeated numbers removed"
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
 LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
+REPEATED_MORE = "repeats itself more than its source does"  # as it may: a word may become two
+SOURCE_REPEATS = {REPEATED_SOURCE, REPEATED_MORE}
 
 _MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
 _MOST_PHRASE_WORDS = 8
@@ -104,7 +106,9 @@ class Guard:
         n_in_source = _n_repeats(source, self._src_is_spaced)
         if n_in_source < _FEWEST_REPEATS or n_repeats > _MOST_TIMES_AS_OFTEN * n_in_source:
             return LOOP
-        return REPEATED_SOURCE if n_in_source >= _FEWEST_DOUBTFUL_REPEATS else None
+        if n_in_source >= _FEWEST_DOUBTFUL_REPEATS:
+            return REPEATED_SOURCE
+        return REPEATED_MORE if n_repeats > n_in_source else None
 
     def _doubles_words(self, source: str, translation: str) -> bool:
         """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none."""

@@ -21,7 +21,7 @@ from mtformer.translate.guard import (
     ADDED,
     LOST_NAMES,
     REPEATED_NUMBERS,
-    REPEATED_SOURCE,
+    SOURCE_REPEATS,
     Guard,
     may_keep_numbers,
     stricter,
@@ -263,7 +263,7 @@ class Planner:
         """
         translations = first
         problems = guard.problems(text, first[0].text, first[0].terms)
-        if set(problems) - {REPEATED_SOURCE}:
+        if set(problems) - SOURCE_REPEATS:
             second = yield from self._plan_search(text, stricter(self.options, text, problems), self.terms)
             if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
                 translations = second
