@@ -345,6 +345,8 @@ def test_targets_keep_lines_segments_and_attributes() -> None:
     preserve = " xml:space='preserve'"
     written = target_of(f"{preserve}>One dog.\nTwo big\n  dogs.\n", translate=capitals)
     assert written == OLD.replace("target", 'target xml:space="preserve"') + "ONE DOG.\nTWO BIG\n  DOGS.\n</x:target>"
+    name = "<x:mrk mtype='protected'>Big Dog</x:mrk>"
+    assert target_of(f">See {name} run", translate=capitals) == f"{OLD}SEE {name} RUN</x:target>"
     segments = "<x:mrk mtype='seg' mid='1'>One dog</x:mrk> <x:mrk mtype='seg' mid='2'>Two dogs</x:mrk>"
     segmented = f"<x:seg-source>{segments}</x:seg-source>"
     reordered = segments.replace("One dog", "dog One").replace("Two dogs", "dogs Two")

@@ -53,7 +53,8 @@ class _Exchange:
             return Role.POINT
         if number in self.sentences:
             return Role.SENTENCE
-        if kind is TokenKind.START and self.source.attributes(number).get("translate") == "no":
+        attributes = self.source.attributes(number) if kind is TokenKind.START else {}
+        if attributes.get("translate") == "no" or attributes.get("mtype") == "protected":
             return Role.CODE
         return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
 
