@@ -12,8 +12,8 @@ _EPOCHS_PER_TEXT = 2.0
 _LEAST_STUDENT = 0.4  # of the updates of the baseline
 _MONOLINGUAL = 0.35  # of the time of the final model
 
-_DIVERSIFICATION = "data diversification: +1.8 on Multi30k (docs/performance.md); Nguyen et al. 2020"
-_ENSEMBLE = "an ensemble of three: +0.7 on Multi30k (docs/performance.md)"
+_DIVERSIFICATION = "+1.8 on Multi30k, with a larger model (docs/performance.md; Nguyen et al. 2020)"
+_ENSEMBLE = "+0.7 as an ensemble of three on Multi30k (docs/performance.md)"
 _AVERAGE = "0 on Multi30k (docs/performance.md)"
 _BACK_TRANSLATION = "+2 to +4 with much text of the same kind (Sennrich et al. 2016)"
 
