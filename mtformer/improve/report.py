@@ -50,12 +50,18 @@ class Report:
         """That as a multiple of the baseline's."""
         return self.minutes / max(self.outcomes[0].minutes, 1e-9)
 
+    @property
+    def steps(self) -> int:
+        """The updates of all trainings."""
+        return sum(outcome.steps or 0 for outcome in self.outcomes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``report.json`` has."""
         return {
             "output": str(self.output),
             "minutes": round(self.minutes, 2),
             "multiple": round(self.multiple, 2),
+            "updates": self.steps,
             "stages": [outcome.model_dump() for outcome in self.outcomes],
             "test": {name: [score.to_dict() for score in scores] for name, scores in self.test.items()},
         }
@@ -76,7 +82,10 @@ class Report:
         ]
         header = ["stage", "minutes", "updates", "valid BLEU", "gain", "", ""]
         blocks = [as_text(header, rows)]
-        blocks.append(f"{self.minutes:.1f} minutes, {self.multiple:.1f} times the baseline's")
+        blocks.append(
+            f"{self.minutes:.1f} minutes, {self.multiple:.1f} times the baseline's; {self.steps:,} updates, "
+            f"{self.steps / (self.outcomes[0].steps or 1):.1f} times the baseline's"
+        )
         for name, scores in self.test.items():
             shown = "\n".join(score.to_text() for score in scores if score.name in ("BLEU", "chrF2"))
             blocks.append(f"{name}, test set:\n{shown or 'none'}")
