@@ -376,6 +376,8 @@ BAD_URLS = {
     "postgresql://u:{}@localhost:x/d": "the URL cannot be read; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     "postgresql://u:a@{}@localhost/d": "with %40 for @",
     "://": "the URL cannot be read",
+    "": "--database is empty",
+    "nowhere/server.db": "cannot open nowhere/server.db, the database of the server: No such file or directory",
     "postgresql://u:{}@localhost/d?sslmode=maybe": "sslmode is disable, prefer, require, verify-full, not maybe",
     "postgresql://u:{}@nowhere.invalid/d": "cannot open d at nowhere.invalid:5432, the database of the server: ",
     "postgresql://u:{}@127.0.0.1:1/d": "cannot open d at 127.0.0.1:1, the database of the server: Connection refused",

@@ -66,6 +66,8 @@ class Database:
         Raises:
             UserError: it cannot be opened. The message has no password.
         """
+        if place == "":  # of a variable that is not set
+            raise UserError("--database is empty: name a file or a URL, or leave it out")
         settings: dict[str, Any] = {"poolclass": QueuePool, "max_overflow": 0, "pool_timeout": _SECONDS}
         if place is not None and "://" in place:
             url, connect_args = _postgresql(place)

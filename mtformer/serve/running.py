@@ -104,8 +104,8 @@ def serve(
     keys = None if place.keys is None else Keys.read(place.keys)
     opened = Database(database)
     with place.listen() as listening:
+        service = Service(models, opened, keys, settings)  # which uses the database, before anything takes long
         models.load_first()
-        service = Service(models, opened, keys, settings)
         app = make_app(service, cors=place.cors, is_local=keys is None and is_loopback(place.host), watch=watch)
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
