@@ -1,11 +1,13 @@
-"""Inject noise into a parallel text and print how much of it each rule of ``data.filters`` finds.
+"""Inject noise into a parallel text and print how much of it the rules of ``data.filters`` find, and what is repaired.
 
 usage: python scripts/noise_report.py --data src:train.en.gz,tgt:train.de.gz --pair en-de
 
-Six kinds of noise are added, each alone and all together, as 25 and as 100 % of the pairs of the text: untranslated
-copies, targets in the wrong language, targets of other pairs, words in random order, targets cut off, and UTF-8 read as
-Windows-1252. ``--other`` names a text in other languages, whose lines are half of the wrong-language targets; the rest
-are sources of other pairs.
+Nine kinds of noise are added together, each to the same number of pairs, as 10 and as 50 % of the pairs of the text:
+untranslated copies, targets in the wrong language, targets of other pairs, words of a side in random order, a side cut
+off after 30 to 70 % of its words, UTF-8 read as Windows-1252, a side written in one 8-bit encoding and read in another,
+HTML on both sides, and a side without its diacritics. ``--other`` names a text in other languages, whose lines are half
+of the wrong-language targets; the rest are sources of other pairs. A pair is repaired if ``data check --fix`` would
+keep it, and rightly if it is then the pair that the noise was added to.
 
 ``--speed`` prints instead how many pairs one core filters in a second: on the text, with each group of rules, and, for
 those that learn, on the text with 25 % of all kinds of noise, learning and judging apart. It counts processor time, not
@@ -19,6 +21,7 @@ keep of that, and prints their scores on the config's test set.
 """
 
 import argparse
+import html
 import json
 import random
 import subprocess
@@ -31,10 +34,11 @@ from typing import NamedTuple
 
 from mtformer.config import FILTERS, LanguagePair, load_config, parse_source
 from mtformer.data.clean.checkup import find_slips
-from mtformer.data.clean.filters import Filters, rule_of
-from mtformer.data.clean.learned import CORRUPTIONS, WAYS, LearnedRules
+from mtformer.data.clean.filters import LEARNED, Filters, rule_of
+from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.realign import realign
 from mtformer.data.clean.seen import HeldOut
+from mtformer.data.clean.spelling import without_diacritics
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.terminal import as_markdown
 from mtformer.text.languages import is_written_with_spaces
@@ -55,7 +59,7 @@ class Kinds:
         """Take the text that targets of other pairs come from, and lines in another language, if there are any."""
         self._pairs = pairs
         self._other = other
-        self._is_spaced = is_written_with_spaces(languages.tgt_lang)
+        self._is_spaced = list(map(is_written_with_spaces, languages))
         self._random = random.Random(seed)
 
     def all(self) -> dict[str, Noise]:
@@ -67,6 +71,9 @@ class Kinds:
             "misordered": self.misordered,
             "truncated": self.truncated,
             "mojibake": self.mojibake,
+            "misread": self.misread,
+            "html": self.html,
+            "diacritics": self.diacritics,
         }
 
     def wrong_language(self, pair: SentencePair) -> SentencePair:
@@ -76,61 +83,74 @@ class Kinds:
         return SentencePair(pair.src, self._random.choice(self._pairs).src)
 
     def misordered(self, pair: SentencePair) -> SentencePair | None:
-        """Shuffle the words of the target."""
-        words = self._words(pair.tgt)
+        """Shuffle the words of a side."""
+        side, words = self._words(pair)
         shuffled = self._random.sample(words, len(words))
-        return SentencePair(pair.src, self._join(shuffled)) if shuffled != words else None
+        return self._with_words(pair, side, shuffled) if len(words) > 2 and shuffled != words else None
 
     def truncated(self, pair: SentencePair) -> SentencePair | None:
-        """Keep the first half of the target."""
-        words = self._words(pair.tgt)
-        return SentencePair(pair.src, self._join(words[: len(words) // 2])) if len(words) > 3 else None
+        """Keep 30 to 70 % of a side, from its beginning."""
+        side, words = self._words(pair)
+        n_kept = max(1, int(len(words) * self._random.uniform(0.3, 0.7)))
+        return self._with_words(pair, side, words[:n_kept]) if len(words) > 3 else None
 
     def mojibake(self, pair: SentencePair) -> SentencePair | None:
         """Read both sides in the wrong encoding, if that changes them."""
         broken = SentencePair(*(side.encode().decode("cp1252", errors="replace") for side in pair))
         return broken if broken != pair else None
 
-    def _words(self, text: str) -> list[str]:
-        return text.split() if self._is_spaced else list(text)
+    def misread(self, pair: SentencePair) -> SentencePair | None:
+        """Write both sides as a Macintosh did and read them as Windows does, if that changes them."""
+        broken = SentencePair(*(side.encode("mac-roman", "ignore").decode("cp1252", "ignore") for side in pair))
+        return broken if broken != pair and all(map(len, broken)) else None
 
-    def _join(self, words: Sequence[str]) -> str:
-        return (" " if self._is_spaced else "").join(words)
+    def html(self, pair: SentencePair) -> SentencePair:
+        """Put both sides into HTML, with a tag at one of its words and its letters as entities."""
+        name = self._random.choice(["b", "i", "span class='x'", "a href='/'", "strong"])
+        sides = []
+        for text in pair:
+            words = html.escape(text).encode("ascii", "xmlcharrefreplace").decode().split(" ")
+            place = self._random.randrange(len(words))
+            words[place] = f"<{name}>{words[place]}</{name.split()[0]}>"
+            sides.append(" ".join(words))
+        return SentencePair(*sides)
+
+    def diacritics(self, pair: SentencePair) -> SentencePair | None:
+        """Remove the diacritics of both sides, if there are any."""
+        bare = SentencePair(*map(without_diacritics, pair))
+        return bare if bare != pair else None
+
+    def _words(self, pair: SentencePair) -> tuple[int, list[str]]:
+        """Return a side, by chance, and its words, or characters where no spaces separate words."""
+        side = self._random.randrange(2)
+        return side, pair[side].split() if self._is_spaced[side] else list(pair[side])
+
+    def _with_words(self, pair: SentencePair, side: int, words: Sequence[str]) -> SentencePair:
+        return pair._replace(**{pair._fields[side]: (" " if self._is_spaced[side] else "").join(words)})
 
 
-class Result(NamedTuple):
-    """What the filters made of a mixture: of each pair, the kind of noise and the rule that dropped it."""
+class Noisy(NamedTuple):
+    """A pair of a mixture, the kind of noise in it, if any, and the pair that this was added to."""
 
-    kinds: list[str | None]
-    rules: list[str | None]
-
-    def row(self, kind: str, added: float) -> list[str]:
-        """Format a row of the table: recall, precision, clean pairs lost, and which rules found what share."""
-        noisy = [rule for one, rule in zip(self.kinds, self.rules, strict=True) if one]
-        clean = [rule for one, rule in zip(self.kinds, self.rules, strict=True) if not one]
-        n_found, n_lost = (sum(rule is not None for rule in side) for side in (noisy, clean))
-        by_rule = Counter(rule for rule in noisy if rule)
-        shares = ", ".join(f"{rule} {100 * n / len(noisy):.1f}" for rule, n in by_rule.most_common(3))
-        precision = f"{100 * n_found / (n_found + n_lost):.1f}" if n_found else "—"
-        found = f"{100 * n_found / len(noisy):.1f}" if noisy else "—"
-        return [kind, f"{100 * added:.0f} %", found, precision, f"{100 * n_lost / len(clean):.2f}", shares]
+    pair: SentencePair
+    kind: str | None
+    original: SentencePair
 
 
-def mixture(
-    pairs: Sequence[SentencePair], kinds: dict[str, Noise], added: float, seed: int
-) -> list[tuple[str | None, SentencePair]]:
+def mixture(pairs: Sequence[SentencePair], kinds: dict[str, Noise], added: float, seed: int) -> list[Noisy]:
     """Add noisy pairs, as many as ``added`` says, in equal parts of each kind, in random order."""
     generator = random.Random(seed)
-    mixed: list[tuple[str | None, SentencePair]] = [(None, pair) for pair in pairs]
+    mixed = [Noisy(pair, None, pair) for pair in pairs]
     for name, kind in kinds.items():
         wanted = round(added * len(pairs) / len(kinds))
-        found: list[SentencePair] = []
+        found: list[Noisy] = []
         for _ in range(20 * wanted):
             if len(found) == wanted:
                 break
-            noisy = kind(generator.choice(pairs))
-            found += [] if noisy is None else [noisy]
-        mixed += [(name, noisy) for noisy in found]
+            original = generator.choice(pairs)
+            noisy = kind(original)
+            found += [] if noisy is None else [Noisy(noisy, name, original)]
+        mixed += found
     generator.shuffle(mixed)
     return mixed
 
@@ -158,8 +178,8 @@ def quoted(names: Sequence[str]) -> str:
 
 def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair) -> None:
     """Print the pairs that one core filters in a second with each group of rules."""
-    noisy = [pair for _, pair in mixture(pairs, kinds, 0.25, seed=1)]
-    single = [name for name in FILTERS if name not in (*CORRUPTIONS, *CORPUS_RULES)]
+    noisy = [one.pair for one in mixture(pairs, kinds, 0.25, seed=1)]
+    single = [name for name in FILTERS if name not in (*LEARNED, *CORPUS_RULES)]
     held_out = HeldOut(pairs[:1_000], languages)
 
     def rate(names: Sequence[str], text: Sequence[SentencePair], sample: Sequence[SentencePair] = ()) -> float:
@@ -177,30 +197,54 @@ def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languag
         seconds = seconds_of(lambda: LearnedRules.learn(noisy, languages))
         rates[f"{quoted(CORRUPTIONS)}: learning"] = len(noisy) / seconds
         chunks = [noisy[first : first + CHUNK] for first in range(0, len(noisy), CHUNK)]
-        seconds = seconds_of(lambda: [learned.scores(chunk, WAYS) for chunk in chunks])
+        seconds = seconds_of(lambda: [learned.scores(chunk) for chunk in chunks])
         rates["the same: judging"] = len(noisy) / seconds
     rates["all, learning included"] = rate(["all"], noisy, noisy)
     print(as_markdown(["rules", "pairs/s"], [[group, f"{found:,.0f}"] for group, found in rates.items()]))
 
 
-def filtered(mixed: Sequence[tuple[str | None, SentencePair]], languages: LanguagePair) -> Result:
-    """Apply all rules that look for noise."""
-    pairs = [pair for _, pair in mixed]
+def filters_for(mixed: Sequence[Noisy], languages: LanguagePair) -> Filters:
+    """Return all rules that look for noise."""
     names = [name for name in FILTERS if name not in CORPUS_RULES]
-    reasons = apply(Filters(names, languages, sample=pairs), pairs)
-    return Result([kind for kind, _ in mixed], [reason and rule_of(reason) for reason in reasons])
+    return Filters(names, languages, sample=[noisy.pair for noisy in mixed])
+
+
+def percent(n: int, of: int) -> str:
+    """Format a share."""
+    return f"{100 * n / of:.1f}" if of else "—"
 
 
 def report(
     pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair, shares: Sequence[float]
 ) -> None:
     """Print the table."""
-    header = ["noise", "added", "caught %", "precision %", "clean lost %", "by rule, % of the noise"]
-    rows = [filtered(mixture(pairs, {}, 0, seed=1), languages).row("none", 0)]
-    for added in shares:
-        for name, kind in kinds.items():
-            rows.append(filtered(mixture(pairs, {name: kind}, added, seed=1), languages).row(name, added))
-        rows.append(filtered(mixture(pairs, kinds, added, seed=1), languages).row("all six", added))
+    header = ["noise", "added", "caught %", "by rule, % of the noise", "repaired %", "of these right %"]
+    rows = []
+    for added in [0.0, *shares]:
+        mixed = mixture(pairs, kinds, added, seed=1)
+        filters = filters_for(mixed, languages)
+        reasons = apply(filters, [noisy.pair for noisy in mixed])
+        rules = [reason and rule_of(reason) for reason in reasons]
+        n_lost = sum(rule is not None and not noisy.kind for rule, noisy in zip(rules, mixed, strict=True))
+        n_dropped = len(rules) - rules.count(None)
+        for kind in kinds if added else ():
+            of_kind = [(noisy, rule) for noisy, rule in zip(mixed, rules, strict=True) if noisy.kind == kind]
+            found = [(noisy, rule) for noisy, rule in of_kind if rule]
+            by_rule = Counter(rule for _, rule in found).most_common(3)
+            named = ", ".join(f"`{rule}` {percent(n, len(of_kind))}" for rule, n in by_rule)
+            changed = [(noisy, filters.repaired(noisy.pair)) for noisy, _ in found]
+            changed = [(noisy, fixed) for noisy, fixed in changed if fixed[1]]
+            passed = apply(filters, [fixed for _, (fixed, _) in changed])
+            kept = [(noisy, fixed) for (noisy, (fixed, _)), why in zip(changed, passed, strict=True) if not why]
+            n_right = sum(fixed == noisy.original for noisy, fixed in kept)
+            caught, repaired = percent(len(found), len(of_kind)), percent(len(kept), len(of_kind))
+            rows.append([kind, f"{100 * added:.0f} %", caught, named, repaired, percent(n_right, len(kept))])
+        lost = f"{100 * n_lost / len(pairs):.2f} % of the clean pairs lost"
+        precise = percent(n_dropped - n_lost, n_dropped)
+        rows.append(
+            ["all" if added else "none", f"{100 * added:.0f} %", percent(n_dropped - n_lost, len(mixed) - len(pairs))]
+        )
+        rows[-1] += [f"{lost}, precision {precise} %", "—", "—"]
     print(as_markdown(header, rows))
 
 
@@ -236,11 +280,11 @@ def train(
     """Train on clean, noisy and filtered text, and print the scores."""
     folder = (load_config(config_path).run.dir / "noise").absolute()
     mixed = mixture(pairs, kinds, added, seed=1)
-    kept = filtered(mixed, languages).rules
+    reasons = apply(filters_for(mixed, languages), [noisy.pair for noisy in mixed])
     texts = {
         "clean": list(pairs),
-        "noisy": [pair for _, pair in mixed],
-        "filtered": [pair for (_, pair), rule in zip(mixed, kept, strict=True) if rule is None],
+        "noisy": [noisy.pair for noisy in mixed],
+        "filtered": [noisy.pair for noisy, reason in zip(mixed, reasons, strict=True) if reason is None],
     }
     header, rows = ("text", "pairs", "BLEU", "chrF2", "length of the translations"), []
     command = [sys.executable, "-m", "mtformer"]
@@ -267,7 +311,8 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="a source, as in src:train.en.gz,tgt:train.de.gz")
     parser.add_argument("--pair", required=True, help="the languages, as in en-de")
     parser.add_argument("--pairs", type=int, help="take a random sample of this size")
-    parser.add_argument("--added", type=float, action="append", help="the share of noise to add (0.25 and 1)")
+    parser.add_argument("--added", type=float, action="append", help="the share of noise to add (0.1 and 0.5)")
+    parser.add_argument("--seed", type=int, default=2, help="of the noise, and of the sample")
     parser.add_argument("--other", type=Path, help="a text in a third language")
     parser.add_argument("--speed", action="store_true", help="print how fast the rules are")
     parser.add_argument("--slips", type=int, nargs="+", metavar="LINES", help="how many lines are missing")
@@ -277,10 +322,10 @@ def main() -> None:
     languages = LanguagePair.parse(arguments.pair)
     pairs = list(ParallelText([parse_source(arguments.data, *languages)], *languages))
     if arguments.pairs and arguments.pairs < len(pairs):
-        pairs = random.Random(1).sample(pairs, arguments.pairs)
+        pairs = random.Random(arguments.seed).sample(pairs, arguments.pairs)
     other = list(read_lines(arguments.other)) if arguments.other else []
-    kinds = Kinds(pairs, other, languages, seed=2).all()
-    shares = arguments.added or [0.25, 1.0]
+    kinds = Kinds(pairs, other, languages, seed=arguments.seed).all()
+    shares = arguments.added or [0.1, 0.5]
     if arguments.speed:
         report_speed(pairs, kinds, languages)
     elif arguments.slips:

@@ -106,6 +106,7 @@ def test_fix_realigns_the_slip_and_rejects_the_other_pairs(slipped: Path, report
         "train.de.gz",
         "rejected.tsv",
         "realigned.tsv",
+        "repaired.tsv",
         "report.txt",
         "report.json",
     }
@@ -241,7 +242,7 @@ def test_a_small_clean_text(project: Project) -> None:
     result = project.mtformer("data", "check", project.config, "--set", "data.max_length=8")
     assert result.status == 0, result.stderr
     assert "train.en, en-de, training: 400 pairs" in result.stdout
-    assert "pairs are too few for the rules misaligned, truncated, misordered" in result.stderr
+    assert "switched off or limited: misaligned, truncated, misordered: 400 good pairs are too few" in result.stdout
     assert "data.max_length = 8 drops" in result.stdout
     checkup = check(load_config(project.config))
     assert set(checkup.sources[0].problems) <= {"duplicates", "near_duplicates", "held_out", "many_targets"}
@@ -261,9 +262,9 @@ def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
     scored: list[int] = []
     scores = LearnedRules.scores
 
-    def counted(rules: LearnedRules, pairs: list[SentencePair], ways: set[str]) -> dict[str, np.ndarray]:
+    def counted(rules: LearnedRules, pairs: list[SentencePair]) -> np.ndarray:
         scored.append(len(pairs))
-        return scores(rules, pairs, ways)
+        return scores(rules, pairs)
 
     def started(*arguments: Any) -> Any:
         calls.append(arguments)

@@ -44,7 +44,7 @@ CLEAN = [
     ("He came on May 3, 1984.", "Er kam am 3. Mai 1984."),
     ("The 90s were wild.", "Die Neunziger waren wild."),
     ("Write to info@example.org.", "Schreiben Sie an info@example.org!"),
-    ("Read <b>this</b> first.", "Lies <b>das</b> zuerst."),
+    ("Read <name> first.", "Lies zuerst <name>."),
     ("x < y & y > z", "x < y & y > z"),
     ("Naïve café owners – “really”?", "Naive Cafébesitzer – „wirklich“?"),
     ("No, no, no, no!", "Nein, nein, nein, nein!"),
@@ -84,6 +84,8 @@ NOISY: list[tuple[str, str, str]] = [
     ("urls", "Read https://example.org/en/help.", "Lesen Sie https://example.org/de/contact."),
     ("markup", "He said no.<br/>", "Er sagte nein."),
     ("markup", "Stone &amp; wood.", "Stein und Holz."),
+    ("markup", "Read <b>this</b> first.", "Lies <b>das</b> zuerst."),
+    ("markup", "Read <this> first.", "Lies das zuerst."),
 ]
 
 
@@ -376,8 +378,8 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
     found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
-    assert found[cut].mean() >= 0.98  # 0.965 by the association of words alone, without their last words
-    assert found[~cut].mean() <= 0.02
+    assert found[cut].mean() >= 0.85
+    assert found[~cut].mean() <= 0.005
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -413,7 +415,7 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
 ) -> None:
     few = phrases[:100]
     assert Filters(["misaligned"], EN_DE, sample=few).reasons(few) == [None] * 100
-    assert "100 pairs are too few for the rules misaligned, truncated, misordered, which need" in caplog.text
+    assert "misaligned cannot find anything: 100 good pairs are too few, 2,000 with" in caplog.text
     same = [SentencePair("The same source.", f"Ein Ziel {number}.") for number in range(3_000)]
     assert Filters(["misaligned"], EN_DE, sample=same).reasons(same) == [None] * len(same)
     short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]
@@ -474,8 +476,9 @@ def test_the_report_shows_the_noise_that_the_rules_find_and_their_speed(
         assert [rows[1][0], rows[-1][0]] == ["`language`", "all, learning included"]
         assert all(float(rate.replace(",", "")) > 0 for _, rate in rows)
     else:
-        assert [row[0] for row in rows[:2]] == ["none", "copies"] and rows[-1][0] == "all six"
-        assert rows[1][1:] == ["20 %", "100.0", "100.0", "0.00", "copy 100.0"]
+        assert [row[0] for row in rows[:2]] == ["none", "copies"] and rows[-1][0] == "all"
+        assert rows[1][1:] == ["20 %", "100.0", "`copy` 100.0", "0.0", "—"]
+        assert {row[0]: row[4] for row in rows}["html"] == "100.0"
 
 
 def test_rules_judge_lines_of_any_length() -> None:

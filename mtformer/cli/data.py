@@ -70,7 +70,7 @@ def check(
     *,
     overrides: list[str] | None = options.SET,
     fix: Path | None = option(
-        "Write clean, realigned training text and what was rejected to a new folder.", metavar="DIR"
+        "Write clean, realigned and repaired training text and what was rejected to a new folder.", metavar="DIR"
     ),
     json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if there is any problem."),

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
-from mtformer.data.clean.filters import Filters, filters_of, rule_of
-from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
+from mtformer.data.clean.filters import LEARNED, Filters, filters_of, rule_of
+from mtformer.data.clean.learned import MISALIGNED, LearnedRules
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
@@ -38,7 +38,7 @@ _SEED = 1
 _AROUND = 250  # pairs at the beginning of a passage
 HELD_OUT = "held_out"
 # Rules for training text alone; duplicates are counted within each validation and test set.
-_NOT_IN_EVALUATION = {*CORRUPTIONS, HELD_OUT, "near_duplicates", "many_targets"}
+_NOT_IN_EVALUATION = {*LEARNED, HELD_OUT, "near_duplicates", "many_targets"}
 
 
 class Slip(NamedTuple):
@@ -221,6 +221,11 @@ class SourceCheck:
         return self.part.languages
 
     @property
+    def inactive(self) -> dict[str, str]:
+        """Why rules find nothing in its text, or less than in others, by name."""
+        return self.filters.inactive
+
+    @property
     def problems(self) -> Counter[str]:
         """The number of pairs that each rule would drop."""
         counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
@@ -321,8 +326,7 @@ def _checks(data: DataConfig) -> Iterator[SourceCheck]:
 
 def _judge(filters: Sequence[Filters], portion: Portion) -> tuple[list[str | None], NDArray[np.float64] | None]:
     """Apply the rules that look at one pair at a time; other processes may call this."""
-    reasons, scores = filters[portion.source].judge(portion.pairs, [MISALIGNED])
-    return reasons, scores.get(MISALIGNED)
+    return filters[portion.source].judge(portion.pairs, align=True)
 
 
 def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:

@@ -1,7 +1,8 @@
 """The filters of a config, applied to chunks of a text in order."""
 
+import logging
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 
@@ -9,18 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, DataConfig, LanguagePair
-from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
+from mtformer.data.clean.language import LanguageTest
+from mtformer.data.clean.learned import CORRUPTIONS, FEWEST_PAIRS, LearnedRules
+from mtformer.data.clean.repair import Change, Repair, decoded, repaired, without_markup
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets, exact_key, near_key
+from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
+from mtformer.text.languages import letters_of
 from mtformer.text.lines import input_name
 from mtformer.text.pairs import SentencePair
 
-VERSION = 6  # of the rules: what they drop depends on it
+log = logging.getLogger(__name__)
+
+VERSION = 7  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
+DIACRITICS = "diacritics"
+LEARNED = (DIACRITICS, *CORRUPTIONS)  # the rules that a text teaches
 
 
 class Filters:
@@ -49,8 +58,7 @@ class Filters:
             names: the rules; ``all`` stands for all of them.
             languages: those of the text.
             held_out: the sentences that the rule ``held_out`` keeps out.
-            sample: pairs of the text that the rules ``misaligned``, ``truncated`` and ``misordered`` learn from; these
-                do nothing without any.
+            sample: pairs of the text that the rules :data:`LEARNED` learn from; these do nothing without any.
         """
         given = set(names)
         self.names = [name for name in FILTERS if name in given or "all" in given]
@@ -58,6 +66,8 @@ class Filters:
         self._languages = languages
         self._sample: Iterable[SentencePair] = sample
         self._learned: LearnedRules | None = None
+        self._spellings: tuple[Spelling, Spelling] | None = None
+        self._inactive: dict[str, str] = {}
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
             "held_out": partial(self.held_out.contains, languages=languages, near=True),
@@ -70,18 +80,70 @@ class Filters:
         self.key = f"{VERSION} {libraries} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
 
     def __getstate__(self) -> dict[str, object]:
-        return self.__dict__ | {"_learned": self.learned, "_sample": ()}
+        self._learn()
+        return self.__dict__
 
     @property
     def learned(self) -> LearnedRules | None:
         """The rules learned from the sample, which is read when it is needed: a text in the cache needs no filters."""
-        if self._sample and not set(CORRUPTIONS).isdisjoint(self.names):
-            sample = sample_of(self._sample)
-            plain = _apply(self._all_pair_rules, sample, [None] * len(sample))
-            usable = [pair for pair, reason in zip(sample, plain, strict=True) if reason is None]
-            self._learned = LearnedRules.learn(usable, self._languages)
-        self._sample = ()
+        self._learn()
         return self._learned
+
+    def _learn(self) -> None:
+        sample, self._sample = self._sample, ()
+        if not sample or set(LEARNED).isdisjoint(self.names):
+            return
+        pairs = sample_of(sample)
+        plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
+        usable = [pair for pair, reason in zip(pairs, plain, strict=True) if reason is None]
+        if DIACRITICS in self.names:
+            self._spellings = Spelling([pair.src for pair in usable]), Spelling([pair.tgt for pair in usable])
+        if not set(CORRUPTIONS).isdisjoint(self.names):
+            self._learned = LearnedRules.learn(usable, self._languages)
+        self._inactive = self._why_untaught(len(usable))
+        for why in dict.fromkeys(self._inactive.values()):
+            names = ", ".join(name for name, reason in self._inactive.items() if reason == why)
+            log.warning("%s: data.filters: %s cannot find anything: %s", self._languages, names, why)
+
+    def _why_untaught(self, n_pairs: int) -> dict[str, str]:
+        """Return why rules that the text teaches are not in use, by name."""
+        inactive: dict[str, str] = {}
+        if self._spellings and not any(side.is_taught for side in self._spellings):
+            inactive[DIACRITICS] = self._spellings[0].why_untaught
+        for name in CORRUPTIONS:
+            if not self._learned:
+                inactive[name] = (
+                    f"{n_pairs:,} good pairs are too few, {FEWEST_PAIRS:,} with different sources are needed"
+                )
+            elif why := self._learned.why_inactive(name):
+                inactive[name] = why
+        return {name: why for name, why in inactive.items() if name in self.names}
+
+    @property
+    def inactive(self) -> dict[str, str]:
+        """Why rules find nothing in this text, or less than in others, by name."""
+        self._learn()
+        found = dict(self._inactive)
+        unknown = [code for code in self._languages if not LanguageTest(code).is_possible]
+        if unknown:
+            found["language"] = f"the language identifier does not know {' and '.join(unknown)}"
+        src, tgt = map(letters_of, self._languages)
+        if src is None and tgt is None:
+            found["script"] = f"the scripts of {' and '.join(self._languages)} are not known"
+        elif src == tgt:
+            found["script"] = f"{' and '.join(self._languages)} have the same letters, which do not tell them apart"
+        if not self.held_out.digest:
+            found["held_out"] = "there is no validation or test text"
+        return {name: found[name] for name in self.names if name in found}
+
+    def repaired(self, pair: SentencePair) -> tuple[SentencePair, list[Change]]:
+        """Return a pair after all repairs that are possible, and these."""
+        self._learn()
+        by_side = []
+        for spelling in self._spellings or (None, None):
+            repairs: dict[str, Repair] = {"encoding": decoded, "markup": without_markup}
+            by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
+        return repaired(pair, by_side)
 
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each of the next pairs of the text; None for those to keep."""
@@ -92,28 +154,36 @@ class Filters:
         return self.judge(pairs)[0]
 
     def judge(
-        self, pairs: Sequence[SentencePair], also: Collection[str] = ()
-    ) -> tuple[list[str | None], Mapping[str, NDArray[np.float64]]]:
-        """Return the same, and the log odds of all pairs for being corrupted in some ways; none if nothing was learned.
+        self, pairs: Sequence[SentencePair], *, align: bool = False
+    ) -> tuple[list[str | None], NDArray[np.float64] | None]:
+        """Return the same, and the log odds of all pairs for being misaligned.
 
         Args:
             pairs: the pairs.
-            also: ways of corruption to score even where no rule needs it.
+            align: return these log odds; else None, which is also returned if nothing was learned.
         """
+        self._learn()
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
+        if self._spellings:
+            rules[DIACRITICS] = partial(_is_misspelled, self._spellings)
         reasons = _apply(rules, pairs, [None] * len(pairs))
-        if not (learned := self.learned):
-            return reasons, {}
-        ways = learned.ways(self.names)
-        scores = learned.scores(pairs, {*also, *ways})
-        for name, is_dropped in learned.is_corrupted({way: scores[way] for way in ways}).items():
-            for place in np.flatnonzero(is_dropped).tolist():
-                reasons[place] = reasons[place] or reason_of(name)
-        return reasons, scores
+        learned = self._learned
+        if not learned or not (align or learned.is_active):
+            return reasons, None
+        scores = learned.scores(pairs)
+        for place, name in enumerate(learned.corruptions(scores, self.names)):
+            if name and not reasons[place]:
+                reasons[place] = reason_of(name)
+        return reasons, learned.misalignment_of(scores)
 
     def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
         return _apply(self._corpus_rules, pairs, reasons)
+
+
+def _is_misspelled(spellings: tuple[Spelling, Spelling], pairs: Sequence[SentencePair]) -> list[bool]:
+    src, tgt = spellings
+    return [src.is_wrong(pair.src) or tgt.is_wrong(pair.tgt) for pair in pairs]
 
 
 def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
@@ -130,10 +200,10 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
         _require_files(others, "the rule held_out of data.filters reads it before the training text")
         for part in others.parts():
             held_out.add(part, part.languages)
-    is_learning = data.filters_by(*CORRUPTIONS)
+    is_learning = data.filters_by(*LEARNED)
     train = ParallelText(data.train, data.src_lang, data.tgt_lang)
     if is_learning:
-        learning = f"the rules {', '.join(CORRUPTIONS)} of data.filters learn"
+        learning = f"the rules {', '.join(LEARNED)} of data.filters learn"
         _require_files(train, f"{learning} from the text before they filter it")
     return {
         languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())

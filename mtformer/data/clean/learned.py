@@ -1,18 +1,18 @@
 """Rules that a text teaches by itself: which of its pairs look like corrupted copies of its pairs.
 
 Copies are corrupted in three ways: targets exchanged between pairs, a side cut off, and the words of a side shuffled.
-For each way, a logistic regression learns to tell the pairs of the text from the corrupted ones: by how well the
-words of the two sides explain each other (:class:`~mtformer.data.clean.words.Association`), or by how well those of a
-side follow each other (:class:`~mtformer.data.clean.words.WordOrder`). The scores of the text are then a mixture of
-those of good pairs and those of pairs that are corrupted already, if there are any, which expectation maximization
-tells apart. A pair is dropped if it is probably one of the latter: a clean text loses almost nothing, and a noisy one
-most of its noise.
+For each way, a logistic regression learns to tell the pairs of the text from the corrupted ones, by how well the words
+of the two sides explain each other (:class:`~mtformer.data.clean.words.Association`) and how well those of a side
+follow each other (:class:`~mtformer.data.clean.words.WordOrder`). The scores of the text are then a mixture of those of
+good pairs and those of pairs that are corrupted already, if there are any; the latter are distributed as those of the
+copies. A pair is dropped if it is probably one of them: a clean text loses almost nothing, and a noisy one most of its
+noise.
 
 A pair must not explain itself: each half of the text is judged by what the other half has taught.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,15 +31,17 @@ CORRUPTIONS = (MISALIGNED, "truncated", "misordered")
 WAYS = (MISALIGNED, "truncated src", "truncated tgt", "misordered src", "misordered tgt")
 _SHORTEST = 4  # words of a pair that is cut
 _MOST_SHUFFLED = 5_000  # of each half, since texts are slower than numbers
-_LEAST_POSTERIOR = 0.85  # probability of being corrupted
-_NEAR = 0.5  # standard deviations that corrupted pairs of a text may score less than corrupted copies
+_ROUNDS = 3  # of learning from the text and cleaning it
+_N_BINS = 40  # of scores, with equal shares of the copies
+_AROUND = 8  # bins above one, with which it is compared
+_MOST_GROWTH = 1.5  # of the pairs of the text for each copy, from these bins to that one
+_MOST_EXCESS = 3.0  # of the pairs of the text over those that are probably corrupted, in these bins
 _LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little translation to learn from
-_FIRST_SHARE = 0.1  # of corrupted pairs, where the estimate starts
-_LEAST_DEVIATION = 0.3
+_LEVELS = (0.3, 0.5)  # quantiles of the scores of copies, above which scores are high
+_DEVIATIONS = 1.0  # standard deviations of a count, by which it may be too low by chance
 _ROUNDING = 1e-6  # of a score, which depends on how many pairs are scored at once
-_ITERATIONS = 100
 _MOST_STEPS, _SMALLEST_STEP = 20, 1e-6  # of the regressions
-_FEWEST_PAIRS = 2_000  # that teach anything
+FEWEST_PAIRS = 2_000  # that teach anything
 _FEWEST_EXAMPLES = 100  # of each half
 _MOST_CELLS = 2**22  # of each half: 64 to 300 megabytes while learning
 _MOST_EXAMPLES = 20_000  # of each half, for the regressions
@@ -97,42 +99,113 @@ def _cut(sentences: Ragged, random: np.random.Generator) -> Ragged:
 
 
 class Classifier(NamedTuple):
-    """Tells corrupted pairs by their features.
+    """Tells pairs that are corrupted in one of some ways by their features.
 
     Attributes:
-        mean: of the features.
-        scale: of the features.
-        weights: of the scaled features, and of a constant.
-        threshold: the score from which on a pair is dropped.
-        share: the estimated share of such pairs in the text.
+        weights: of the features, and of a constant, of shape (features + 1, ways).
+        shares: (ways,) the estimated share of such pairs in the text.
+        thresholds: (ways,) the scores from which on pairs are dropped; infinite for a way in which none is.
     """
 
-    mean: Floats
-    scale: Floats
     weights: Floats
-    threshold: float
-    share: float
+    shares: Floats
+    thresholds: Floats
 
     @classmethod
-    def fit(cls, good: Features, bad: Features) -> "Classifier":
-        """Fit a logistic regression to pairs of the text and corrupted copies, and choose the threshold."""
-        features = np.concatenate([good, bad])
-        is_bad = np.repeat([0.0, 1.0], [len(good), len(bad)])
-        importance = np.repeat([0.5 / len(good), 0.5 / len(bad)], [len(good), len(bad)]) * len(features)
-        mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
-        weights = _logistic_regression((features - mean) / scale, is_bad, importance)
-        draft = cls(mean, scale, weights, np.inf, 0.0)
-        share, threshold = _threshold(draft.scores(good), draft.scores(bad))
-        return draft._replace(threshold=threshold, share=share)
+    def fit(cls, text: Features, copies: Sequence[Features]) -> "Classifier":
+        """Fit logistic regressions to pairs of a text and corrupted copies, and choose the thresholds.
+
+        The text teaches what good pairs are, but contains bad ones. So it is cleaned, and teaches again.
+
+        Args:
+            text: the features of pairs of the text.
+            copies: those of copies, for each way of corruption.
+        """
+        is_good: NDArray[np.bool_] = np.ones(len(text), dtype=np.bool_)
+        for _ in range(_ROUNDS):
+            weights = np.stack([_logistic_regression(text[is_good], bad) for bad in copies], axis=1)
+            classifier = cls(weights, np.zeros(len(copies)), np.full(len(copies), np.inf))
+            scores, of_copies = classifier.scores(text), list(map(classifier.scores, copies))
+            shares = _shares(scores, of_copies)
+            thresholds = _thresholds(scores, of_copies, shares)
+            classifier = cls(weights, shares, thresholds)
+            is_good = np.asarray((scores < thresholds).all(axis=1))
+        return classifier
 
     def scores(self, features: Features) -> Floats:
-        """Return the log odds of each pair for being corrupted, if half of all pairs were."""
-        return (features - self.mean) / self.scale @ self.weights[:-1] + self.weights[-1]
+        """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
+        return features @ self.weights[:-1] + self.weights[-1]
 
 
-def _logistic_regression(features: Features, labels: Floats, importance: Floats) -> Floats:
-    """Minimize the cross entropy with a little L2 regularization by Newton's method."""
-    features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
+def _thresholds(text: Floats, copies: Sequence[Floats], shares: Floats) -> Floats:
+    """Return for each way the score from which on a pair of the text is probably corrupted.
+
+    Args:
+        text: the scores of pairs of the text, of shape (pairs, ways).
+        copies: those of corrupted copies, for each way.
+        shares: the share of the text that is corrupted in each way.
+    """
+    thresholds = np.full(len(copies), np.inf)
+    for way in range(len(copies) if shares.sum() <= _LARGEST_SHARE else 0):
+        limits = np.quantile(copies[way][:, way], np.arange(1, _N_BINS) / _N_BINS)
+        found = _histogram(text[:, way], limits)
+        corrupted = sum(share * _histogram(bad[:, way], limits) for share, bad in zip(shares, copies, strict=True))
+        excess = found / np.maximum(corrupted, 1e-12)  # pairs for each that is probably corrupted
+        usual = np.array([np.median(excess[place + 1 : place + 1 + _AROUND]) for place in range(_N_BINS // 2)])
+        # Good pairs become far more numerous from one bin to the next, corrupted ones do not.
+        is_probable = (excess[: len(usual)] <= _MOST_GROWTH * usual) & (usual <= _MOST_EXCESS)
+        probable = np.flatnonzero(is_probable)
+        if len(probable) and shares[way]:
+            thresholds[way] = limits[probable[0]] - _ROUNDING
+    return thresholds
+
+
+def _histogram(scores: Floats, limits: Floats) -> Floats:
+    """Return the share of scores around each limit: in the bin below it and in the bin above it."""
+    shares = np.bincount(np.searchsorted(limits, scores), minlength=len(limits) + 1) / len(scores)
+    return shares[:-1] + shares[1:]
+
+
+def _shares(text: Floats, copies: Sequence[Floats]) -> Floats:
+    """Estimate which share of a text is corrupted in each way.
+
+    Hardly any good pair has high scores. So the pairs of the text with such are a mixture of corrupted ones, which are
+    taken to be distributed as the copies are (Lipton et al. 2018). Of several limits for high scores, the one with the
+    least share counts (Garg et al. 2021).
+
+    Args:
+        text: the scores of pairs of the text, of shape (pairs, ways).
+        copies: those of corrupted copies, for each way.
+    """
+    shares = np.full(len(copies), np.inf)
+    for level in _LEVELS:
+        limits = np.array([np.quantile(bad[:, way], level) for way, bad in enumerate(copies)])
+        found = np.array([_found(bad, limits) for bad in copies])
+        found = found + np.eye(len(copies)) * 1e-6
+        n_found = _found(text, limits) * len(text)
+        high = (n_found + _DEVIATIONS * np.sqrt(n_found)) / len(text)
+        shares = np.minimum(shares, np.maximum(0, np.linalg.solve(found.T, high)))
+    return shares
+
+
+def _found(scores: Floats, limits: Floats) -> Floats:
+    """Return the share of pairs whose highest score is that of each way and exceeds its limit."""
+    best = scores.argmax(axis=1)
+    is_high = scores[np.arange(len(scores)), best] >= limits[best]
+    return np.bincount(best[is_high], minlength=len(limits)) / len(scores)
+
+
+def _logistic_regression(good: Features, bad: Features) -> Floats:
+    """Minimize the cross entropy with a little L2 regularization by Newton's method.
+
+    Returns:
+        weights of the features, and of a constant.
+    """
+    features = np.concatenate([good, bad])
+    labels = np.repeat([0.0, 1.0], [len(good), len(bad)])
+    importance = np.repeat([0.5 / len(good), 0.5 / len(bad)], [len(good), len(bad)]) * len(features)
+    mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
+    features = np.column_stack([(features - mean) / scale, np.ones(len(features))])
     weights = np.zeros(features.shape[1])
     for _ in range(_MOST_STEPS):
         probabilities = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
@@ -143,42 +216,7 @@ def _logistic_regression(features: Features, labels: Floats, importance: Floats)
         weights -= step
         if abs(step).max() < _SMALLEST_STEP:
             break
-    return weights
-
-
-def _threshold(text: Floats, corrupted: Floats) -> tuple[float, float]:
-    """Estimate which share of a text is corrupted, and from which score on a pair of it probably is.
-
-    The scores of good and of corrupted pairs are taken to be normally distributed. If the second component is far below
-    the corrupted copies, it is a part of the good pairs: free translations, for example.
-
-    Args:
-        text: the scores of pairs of the text.
-        corrupted: those of corrupted copies.
-    """
-    means = np.array([np.median(text), corrupted.mean()])
-    deviations = np.maximum([text.std(), corrupted.std()], _LEAST_DEVIATION)
-    share = _FIRST_SHARE
-    for _ in range(_ITERATIONS):
-        posterior = _posterior(text, means, deviations, share)
-        parts = np.stack([1 - posterior, posterior])
-        totals = parts.sum(axis=1)
-        share = float(np.clip(totals[1] / len(text), 1e-6, 1 - 1e-6))
-        means = parts @ text / totals
-        deviations = np.maximum(np.sqrt((parts * (text - means[:, None]) ** 2).sum(axis=1) / totals), _LEAST_DEVIATION)
-    if means[1] < corrupted.mean() - _NEAR * corrupted.std() or share > _LARGEST_SHARE:
-        return 0.0, np.inf
-    probable = text[(_posterior(text, means, deviations, share) >= _LEAST_POSTERIOR) & (text > means.mean())]
-    return share, float(probable.min(initial=np.inf)) - _ROUNDING
-
-
-def _posterior(scores: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
-    """Return the probability of each score of belonging to the second of two normal distributions."""
-    priors = np.log([1 - share, share])
-    good, bad = (
-        priors[:, None] - np.log(deviations)[:, None] - ((scores - means[:, None]) / deviations[:, None]) ** 2 / 2
-    )
-    return 1 / (1 + np.exp(np.clip(good - bad, -50, 50)))
+    return np.append(weights[:-1] / scale, weights[-1] - mean @ (weights[:-1] / scale))
 
 
 class Half(NamedTuple):
@@ -193,42 +231,28 @@ class Half(NamedTuple):
         """Learn from the pairs of a half."""
         return cls(Association(next(pairs.portions(_MOST_CELLS))), *map(WordOrder, pairs))
 
-    def features(self, pairs: EncodedPairs, aspects: Collection[str]) -> dict[str, Features]:
-        """Return for each aspect numbers that tell good pairs from bad ones, of shape (pairs, features)."""
-        features = {}
-        if "src order" in aspects:
-            features["src order"] = self.src_order.features(pairs.src)
-        if "tgt order" in aspects:
-            features["tgt order"] = self.tgt_order.features(pairs.tgt)
-        if not {"association", "association and ends"}.isdisjoint(aspects):
-            features["association"] = self.association.features(pairs)
-            ends = self.src_order.ends(pairs.src), self.tgt_order.ends(pairs.tgt)
-            features["association and ends"] = np.column_stack([features["association"], *ends])
-        return features
+    def features(self, pairs: EncodedPairs) -> Features:
+        """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
+        order = self.src_order.features(pairs.src), self.tgt_order.features(pairs.tgt)
+        return np.concatenate([self.association.features(pairs), *order], axis=1)
 
 
 class LearnedRules:
     """Scores pairs for each of :data:`CORRUPTIONS`."""
 
-    def __init__(self, encoder: Encoder, halves: Sequence[Half], classifiers: dict[str, Classifier]) -> None:
+    def __init__(self, encoder: Encoder, halves: Sequence[Half], ways: Sequence[str], classifier: Classifier) -> None:
         """Take the results of :meth:`learn`: ``halves[i]`` is learned from the pairs whose half is i."""
         self._encoder = encoder
         self._halves = halves
-        self._classifiers = classifiers
+        self._ways = ways
+        self._classifier = classifier
 
     @classmethod
     def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> "LearnedRules | None":
         """Learn from a sample of a text; None if it is too small."""
         pairs = [pair for pair in pairs if not pair.is_blank]
         halves = _halves(pairs)
-        if len(pairs) < _FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
-            log.warning(
-                "%s: %s pairs are too few for the rules %s, which need %s with different sources",
-                languages,
-                f"{len(pairs):,}",
-                ", ".join(CORRUPTIONS),
-                f"{_FEWEST_PAIRS:,}",
-            )
+        if len(pairs) < FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
             return None
         encoder, words = Encoder.learn(pairs, languages)
         numbers = [np.flatnonzero(halves == half) for half in (0, 1)]
@@ -236,55 +260,64 @@ class LearnedRules:
         chosen = [of_half[:_MOST_EXAMPLES] for of_half in numbers]
         examples = [Examples([pairs[i] for i in of_half.tolist()], words.selected(of_half)) for of_half in chosen]
         teachers = taught[::-1]
-        aspects = set(map(_aspect, WAYS))
-        good = [teacher.features(half.encoded, aspects) for half, teacher in zip(examples, teachers, strict=True)]
-        classifiers = {}
+        text = _features(teachers, [half.encoded for half in examples])
+        copies = {}
         for number, way in enumerate(WAYS):
-            random, aspect = np.random.default_rng((_SEED, number)), _aspect(way)
-            copies = [corrupted(half, way, encoder, random) for half in examples]
-            if min(len(half.src.lengths) for half in copies) >= _FEWEST_EXAMPLES:
-                bad = [teacher.features(half, [aspect]) for half, teacher in zip(copies, teachers, strict=True)]
-                of_kinds = (np.concatenate([half[aspect] for half in kind]) for kind in (good, bad))
-                classifiers[way] = Classifier.fit(*of_kinds)
-        learned = cls(encoder, taught, classifiers)
+            random = np.random.default_rng((_SEED, number))
+            of_halves = [corrupted(half, way, encoder, random) for half in examples]
+            if min(len(half.src.lengths) for half in of_halves) >= _FEWEST_EXAMPLES:
+                copies[way] = _features(teachers, of_halves)
+        if not copies:
+            return None
+        learned = cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values())))
         for name, share in learned.shares().items():
             if share:
                 log.info("%s: an estimated %.1f %% of the text are %s pairs", languages, 100 * share, name)
         return learned
 
-    def ways(self, names: Collection[str]) -> list[str]:
-        """Return the ways of corruption by which pairs are dropped, of the rules ``names``."""
-        return [way for way, kind in self._classifiers.items() if way.split()[0] in names and kind.threshold < np.inf]
+    @property
+    def is_active(self) -> bool:
+        """Whether some pairs of the text look corrupted."""
+        return bool((self._classifier.thresholds < np.inf).any())
 
-    def scores(self, pairs: Sequence[SentencePair], ways: Collection[str]) -> dict[str, Floats]:
-        """Return the log odds of each pair for being corrupted in each of some ways, if half of all pairs were."""
-        scores = {way: np.zeros(len(pairs)) for way in ways}
+    def scores(self, pairs: Sequence[SentencePair]) -> Floats:
+        """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
+        scores = np.zeros((len(pairs), len(self._ways)))
         halves = _halves(pairs)
         for half, teacher in enumerate(reversed(self._halves)):
             places = np.flatnonzero(halves == half)
-            if len(places) and scores:
+            if len(places):
                 encoded = self._encoder.encode([pairs[place] for place in places.tolist()])
-                features = teacher.features(encoded, set(map(_aspect, ways)))
-                for way in scores:
-                    scores[way][places] = self._classifiers[way].scores(features[_aspect(way)])
+                scores[places] = self._classifier.scores(teacher.features(encoded))
         return scores
 
-    def is_corrupted(self, scores: Mapping[str, Floats]) -> dict[str, NDArray[np.bool_]]:
-        """Tell by their scores which pairs each of :data:`CORRUPTIONS` drops, if any."""
-        dropped: dict[str, NDArray[np.bool_]] = {}
-        for way, of_way in scores.items():
-            name = way.split()[0]
-            dropped[name] = dropped.get(name, False) | (of_way >= self._classifiers[way].threshold)
-        return dropped
+    def corruptions(self, scores: Floats, names: Collection[str]) -> list[str | None]:
+        """Tell by their scores which pairs are corrupted, and in which way of some of :data:`CORRUPTIONS`."""
+        of_ways = [way.split()[0] for way in self._ways]
+        excess = scores - np.where(np.isin(of_ways, list(names)), self._classifier.thresholds, np.inf)
+        worst = zip(excess.argmax(axis=1).tolist(), excess.max(axis=1).tolist(), strict=True)
+        return [of_ways[way] if largest >= 0 else None for way, largest in worst]
+
+    def why_inactive(self, name: str) -> str | None:
+        """Return why one of :data:`CORRUPTIONS` cannot be found in this text; None if it can."""
+        if name not in {way.split()[0] for way in self._ways}:
+            return f"fewer than {2 * _FEWEST_EXAMPLES} of its pairs are long enough to learn from"
+        if self._classifier.shares.sum() > _LARGEST_SHARE:
+            return "hardly any of its pairs look like translations, so there is nothing to learn from"
+        return None
 
     def misalignment(self, pairs: Sequence[SentencePair]) -> Floats:
         """Return the log odds of each pair for being misaligned, if half of all pairs were."""
-        return self.scores(pairs, [MISALIGNED])[MISALIGNED]
+        return self.misalignment_of(self.scores(pairs))
+
+    def misalignment_of(self, scores: Floats) -> Floats:
+        """Return the same of pairs by their scores."""
+        return scores[:, self._ways.index(MISALIGNED)]
 
     def shares(self) -> dict[str, float]:
         """Return the estimated share of such pairs in the text, of each of :data:`CORRUPTIONS`."""
-        shares = {way: classifier.share for way, classifier in self._classifiers.items()}
-        return {name: sum(share for way, share in shares.items() if name in way) for name in CORRUPTIONS}
+        shares = list(zip(self._ways, self._classifier.shares.tolist(), strict=True))
+        return {name: sum(share for way, share in shares if name in way) for name in CORRUPTIONS}
 
 
 def _halves(pairs: Sequence[SentencePair]) -> Ints:
@@ -292,7 +325,6 @@ def _halves(pairs: Sequence[SentencePair]) -> Ints:
     return (hashes(pair.src for pair in pairs) & np.uint64(1)).astype(np.int64)
 
 
-def _aspect(way: str) -> str:
-    """Return the features that distinguish pairs corrupted in a certain way."""
-    corruption, _, side = way.partition(" ")
-    return {"misaligned": "association", "truncated": "association and ends", "misordered": f"{side} order"}[corruption]
+def _features(teachers: Sequence[Half], pairs: Sequence[EncodedPairs]) -> Features:
+    """Return the features of pairs of both halves, each by the half that judges it."""
+    return np.concatenate([teacher.features(half) for teacher, half in zip(teachers, pairs, strict=True)])

@@ -14,8 +14,9 @@ import yaml
 
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
-from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
+from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, Slip, SourceCheck
 from mtformer.data.clean.realign import realign
+from mtformer.data.clean.repair import Change
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
@@ -27,7 +28,9 @@ log = logging.getLogger(__name__)
 _USES = {"train": "training", "valid": "validation", "test": "test"}
 _SHOWN = 60  # characters of each side of an example
 _KEPT = set(SourceSection.model_fields)  # what is said of any source
-REJECTED, REALIGNED, REPORT, VALUES = "rejected.tsv", "realigned.tsv", "report.txt", "report.json"
+REJECTED, REALIGNED, REPAIRED = "rejected.tsv", "realigned.tsv", "repaired.tsv"
+REPORT, VALUES = "report.txt", "report.json"
+_AT_ONCE = 10_000  # pairs that are judged at once
 
 
 def as_text(checkup: Checkup) -> str:
@@ -51,6 +54,9 @@ def _describe(source: SourceCheck) -> str:
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
     if blank := source.blank.total:
         lines.append(f"  {blank:,} lines contain no pair and are skipped")
+    for why in dict.fromkeys(source.inactive.values()):
+        names = ", ".join(name for name, reason in source.inactive.items() if reason == why)
+        lines.append(f"  switched off or limited: {names}: {why}")
     if source.problems:
         rows = [
             [f"  {FILTERS[name]}", name, f"{n:,}", f"{n / source.n_pairs:.2%}"]
@@ -118,6 +124,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "pairs": source.n_pairs,
         "blank_lines": source.blank.total,
         "problems": dict(source.problems.most_common()),
+        "inactive_rules": source.inactive,
         "held_out_exactly": source.n_exact,
         "examples": {name: [example._asdict() for example in examples] for name, examples in source.examples.items()},
         "out_of_alignment": [
@@ -129,10 +136,11 @@ def _values(source: SourceCheck) -> dict[str, Any]:
 def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
     """Write the good pairs of each training source to two files, compressed as it is, and the others to a table.
 
-    Passages out of alignment are realigned: ``realigned.tsv`` has the source, the lines of both sides and their texts
-    for each pair that this has joined. The table ``rejected.tsv`` has the source, the line, the rule, the source text
-    and the target of the others; ``report.txt`` and ``report.json`` have what the checkup reports. The folder appears
-    when it is complete.
+    Passages out of alignment are realigned, and pairs are repaired where that makes them good. ``realigned.tsv`` has
+    the source, the lines of both sides and their texts for each pair that was joined; ``repaired.tsv`` has the source,
+    the line, the side, the rule that found the fault, and the text before and after. The table ``rejected.tsv`` has
+    the source, the line, the rule, the source text and the target of the others; ``report.txt`` and ``report.json``
+    have what the checkup reports. The folder appears when it is complete.
 
     Returns:
         the two files of each source, as a source with the same weight, tag and directions.
@@ -161,40 +169,73 @@ def as_config(source: TextFiles, folder: Path) -> str:
 
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:
-    with open_output(folder / REJECTED) as rejected, open_output(folder / REALIGNED) as realigned:
+    with ExitStack() as stack:
+        rejected, realigned, changed = tables = [
+            stack.enter_context(open_output(folder / name)) for name in (REJECTED, REALIGNED, REPAIRED)
+        ]
         print("source", "line", "rule", "src", "tgt", sep="\t", file=rejected)
         print("source", "src line", "tgt line", "src", "tgt", sep="\t", file=realigned)
+        print("source", "line", "side", "rule", "before", "after", sep="\t", file=changed)
         for source, (src, tgt) in zip(sources, names, strict=True):
-            with ExitStack() as stack:
-                sides = [stack.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                _divide(source, sides, rejected, realigned)
+            with ExitStack() as of_source:
+                sides = [of_source.enter_context(open_output(folder / name)) for name in (src, tgt)]
+                _divide(source, sides, *tables)
     (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
     (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str], realigned: IO[str]) -> None:
+def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str], realigned: IO[str], changed: IO[str]) -> None:
     """Write each pair of a source to one place or the other."""
     examples, n_read = source.part.examples(), 0
-    ends = {slip.first: slip.end for slip in source.slips}
-    rules = source.rules.tolist()
-    while n_read < len(rules):
-        passage = list(islice(examples, ends.get(n_read, n_read + 1) - n_read))
-        if not passage:
+    for first, end, is_slip in _passages(source):
+        passage = list(islice(examples, end - first))
+        n_read += len(passage)
+        if len(passage) < end - first:
             break
-        links = _realigned(source, passage) if n_read in ends else []
+        links = _realigned(source, passage) if is_slip else []
         for src, tgt in links:
             _print_pair(sides, src.src, tgt.tgt)
             print(source.name, src.line, tgt.line, *_cells(src.src, tgt.tgt), sep="\t", file=realigned)
         used = {src.line for src, _ in links}
-        for rule, example in zip(rules[n_read:], passage, strict=False):
-            if rule < 0:
+        rules = source.rules[first:end].tolist()
+        doubtful = [] if is_slip else [one for rule, one in zip(rules, passage, strict=True) if rule >= 0]
+        repaired = _repaired(source, doubtful)
+        for rule, example in zip(rules, passage, strict=True):
+            if example.line in repaired:
+                pair, changes = repaired[example.line]
+                _print_pair(sides, *pair)
+                for change in changes:
+                    texts = _cells(change.before, change.after)
+                    print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
+            elif rule < 0:
                 _print_pair(sides, example.src, example.tgt)
             elif example.line not in used:
                 texts = _cells(example.src, example.tgt)
                 print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
-        n_read += len(passage)
     if n_read != source.n_pairs or next(examples, None) is not None:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
+
+
+def _passages(source: SourceCheck) -> Iterator[tuple[int, int, bool]]:
+    """Yield where each passage begins and ends, and whether it is out of alignment; others are 10,000 pairs at most."""
+    start = 0
+    for slip in [*source.slips, Slip(source.n_pairs, source.n_pairs)]:
+        for first in range(start, slip.first, _AT_ONCE):
+            yield first, min(first + _AT_ONCE, slip.first), False
+        if slip.end > slip.first:
+            yield slip.first, slip.end, True
+        start = slip.end
+
+
+def _repaired(source: SourceCheck, examples: Sequence[Example]) -> dict[int, tuple[SentencePair, list[Change]]]:
+    """Return the pairs that are good after repairs, and what was changed, by their lines."""
+    found = {}
+    for example in examples:
+        pair, changes = source.filters.repaired(SentencePair(example.src, example.tgt))
+        if changes:
+            found[example.line] = pair, changes
+    reasons = source.filters.reasons([pair for pair, _ in found.values()])
+    return {line: one for (line, one), reason in zip(found.items(), reasons, strict=True) if reason is None}
 
 
 def _realigned(source: SourceCheck, passage: Sequence[Example]) -> list[tuple[Example, Example]]:
@@ -223,7 +264,7 @@ def _cells(*texts: str) -> list[str]:
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
     """Choose a name for each side of each source: that of its file, numbered where two are alike or one is reserved."""
     names: list[tuple[str, str]] = []
-    taken = {REJECTED, REALIGNED, REPORT, VALUES}
+    taken = {REJECTED, REALIGNED, REPAIRED, REPORT, VALUES}
     for source in sources:
         own = source.source
         if isinstance(own, TextFiles):

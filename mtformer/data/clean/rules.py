@@ -13,6 +13,7 @@ from operator import attrgetter
 from ftfy.badness import is_bad
 
 from mtformer.data.clean.language import LanguageTest
+from mtformer.data.clean.repair import without_markup
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
@@ -46,7 +47,7 @@ _RESCALED = re.compile(  # numbers that another language may write with other di
 )
 _HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d分)")
 _TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
-_MARKUP = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|&(?:[A-Za-z]{2,8}|#\d{2,5}|#x[0-9A-Fa-f]{2,5});|\{\\[^{}]+\}")
+_TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
 
 
 def pair_rules(src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
@@ -61,7 +62,7 @@ def pair_rules(src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
         "repetition": repeats_itself,
         "numbers": differs_in_numbers,
         "urls": partial(differs_in_urls, codes=_codes(src_lang, tgt_lang)),
-        "markup": differs_in_markup,
+        "markup": has_markup,
     }
     rules: dict[str, PairRule] = {name: partial(_each, test) for name, test in tests.items()}
     rules["language"] = partial(_in_wrong_language, LanguageTest(src_lang), LanguageTest(tgt_lang))
@@ -202,11 +203,13 @@ def differs_in_urls(pair: SentencePair, *, codes: re.Pattern[str]) -> bool:
     return src != tgt
 
 
-def differs_in_markup(pair: SentencePair) -> bool:
-    """Tell whether tags, entities or codes of subtitles are left on one side only."""
+def has_markup(pair: SentencePair) -> bool:
+    """Tell whether tags of HTML, entities or codes of subtitles are left, or other tags on one side only."""
     if not any(_MAYBE_MARKUP.search(side) for side in pair):
         return False
-    src, tgt = (Counter(markup.split()[0] for markup in _MARKUP.findall(side)) for side in pair)
+    if any(without_markup(side) != side for side in pair):
+        return True
+    src, tgt = (Counter(tag.split()[0] for tag in _TAG.findall(side)) for side in pair)
     return src != tgt
 
 

@@ -175,10 +175,6 @@ class WordOrder:
         counts[0] = 0
         return np.log((counts + prior) / (self._word_counts + 1))
 
-    def ends(self, sentences: Ragged) -> Floats:
-        """Return for each sentence the log of how often its last word ends a sentence, of all its occurrences."""
-        return self._log_last[sentences.values[sentences.starts[1:] - 1]]
-
     def features(self, sentences: Ragged) -> Features:
         """Return numbers that tell good sentences from those in the wrong order, of shape (sentences, features)."""
         words, starts, last = sentences.values, sentences.starts[:-1], sentences.starts[1:] - 1
@@ -207,7 +203,7 @@ class WordOrder:
             n_unseen / n_known,
             begins[starts] - np.maximum.reduceat(begins, starts),  # another word is likelier to begin the sentence
             ends[last] - np.maximum.reduceat(ends, starts),
-            np.log(sentences.lengths),
+            ends[last],
         ]
         return np.stack(columns, axis=1)
 

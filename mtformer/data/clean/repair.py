@@ -1,0 +1,88 @@
+"""Repair texts: remove markup, decode again what was decoded wrongly. A text that is right stays as it is."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ftfy import fix_encoding
+from ftfy.fixes import fix_c1_controls
+
+from mtformer.text.pairs import SentencePair
+
+_ELEMENTS = (
+    "a abbr address article aside audio b big blockquote body br button caption center cite code col colgroup dd del "
+    "dfn div dl dt em figcaption figure font footer form h[1-6] head header hr html i iframe img input ins kbd label "
+    "li link main mark meta nav nobr ol option p pre q s samp script section select small source span strike strong "
+    "style sub sup table tbody td textarea tfoot th thead title tr tt u ul var video wbr"
+)
+_INLINE = "a abbr b big cite code del dfn em font i ins kbd mark q s samp small span strike strong sub sup tt u var wbr"
+_TAG = re.compile(rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>]*)?/?>|<!--.*?-->", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
+_SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
+_MAYBE_MARKUP = re.compile("[<&{]")
+_MOST_TIMES = 4  # that a text may have been escaped
+
+Repair = Callable[[str], str]
+
+
+def without_markup(text: str) -> str:
+    """Remove tags of HTML and codes of subtitles, and replace entities by their characters."""
+    if not _MAYBE_MARKUP.search(text):
+        return text
+    found = text
+    for _ in range(_MOST_TIMES):
+        before = found
+        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, _ENTITY.sub(_character, found)))
+        if found == before:
+            break
+    return text if found == text else " ".join(found.split())
+
+
+def _space(tag: re.Match[str]) -> str:
+    """Return what separates the words at a tag: nothing at one inside a line."""
+    return "" if tag[2] and tag[2].lower() in _INLINE.split() else " "
+
+
+def _character(entity: re.Match[str]) -> str:
+    return html.unescape(entity[0])
+
+
+def decoded(text: str) -> str:
+    """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1."""
+    return text if text.isascii() else fix_c1_controls(fix_encoding(text))
+
+
+class Change(NamedTuple):
+    """A repair of a text.
+
+    Attributes:
+        side: ``src`` or ``tgt``.
+        kind: what was repaired: the name of a rule.
+        before: the text that stood there.
+        after: the text that replaces it.
+    """
+
+    side: str
+    kind: str
+    before: str
+    after: str
+
+
+def repaired(pair: SentencePair, by_side: Sequence[dict[str, Repair]]) -> tuple[SentencePair, list[Change]]:
+    """Apply repairs to both sides of a pair, in order.
+
+    Args:
+        pair: the pair.
+        by_side: for the source and for the target, what repairs a text, by the name of the rule that finds the fault.
+    """
+    changes: list[Change] = []
+    texts: list[str] = []
+    for side, text, repairs in zip(pair._fields, pair, by_side, strict=True):
+        for kind, repair in repairs.items():
+            after = repair(text)
+            if after != text:
+                changes.append(Change(side, kind, text, after))
+                text = after
+        texts.append(text)
+    return SentencePair(*texts), changes

@@ -1,0 +1,184 @@
+"""Texts whose letters were changed as a whole: without their diacritics, or read in another 8-bit encoding.
+
+A text without its diacritics ("fur die Gaste") has words that the corpus nearly always writes with them. A text that
+was read in another encoding ("pøítel" for "přítel") has words that become words of the corpus when they are decoded
+again. Both are learned from the corpus itself, which therefore must have them right in most of its texts.
+"""
+
+import logging
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice, permutations
+
+import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
+
+log = logging.getLogger(__name__)
+
+_ENCODINGS = "sloppy-windows-1250", "sloppy-windows-1252", "iso-8859-2", "mac-roman", "cp850", "sloppy-windows-1251"
+_WORD = re.compile(r"[^\W\d_]+")
+_OTHER_LETTERS = str.maketrans("łŁđĐøØħĦı", "lLdDoOhHi")  # which Unicode does not decompose
+_FEWEST_TEXTS = 500  # that teach anything
+_TOO_FEW = f"fewer than {_FEWEST_TEXTS} good pairs are too few to learn from"
+_FEWEST = 3  # occurrences of a word that is known
+_RATIO = 3  # how many times more frequent a word must be when it is decoded again
+_LEAST_GAIN = math.log(3)  # how many times more frequent letters must be then
+_MOST_TRIED = 5_000  # texts that all encodings are tried on
+_FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
+_LEAST_SHARE, _LARGEST_SHARE = 1e-3, 0.5  # of texts without diacritics
+_FREQUENT, _QUANTILE = 0.5, 0.4  # of the occurrences of words with diacritics; of the shares of these words
+_LEAST_ODDS = math.log(3)  # of having lost its diacritics
+_PRIOR = 0.01  # occurrences, by which a word may be written without diacritics too
+_DEVIATIONS = 3.0  # standard deviations of a count, by which it may be too high by chance
+_UNAMBIGUOUS = 0.95  # share of the occurrences of a word, from which on its form is certain
+
+
+def without_diacritics(text: str) -> str:
+    """Return a text without the marks of its letters."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFD", text.translate(_OTHER_LETTERS))
+    return unicodedata.normalize("NFC", "".join(filter(_is_no_mark, decomposed)))
+
+
+def _is_no_mark(character: str) -> bool:
+    return not "\u0300" <= character <= "\u036f"
+
+
+def _misreadings() -> dict[str, dict[int, str]]:
+    """Return tables for ``str.translate`` that decode again what was written in one encoding and read in another."""
+    tables = {}
+    for written, read in permutations(_ENCODINGS, 2):
+        characters = bytes(range(128, 256))
+        wrong, right = characters.decode(read, "replace"), characters.decode(written, "replace")
+        table = {ord(a): b for a, b in zip(wrong, right, strict=True) if a != b}
+        tables[f"{read} for {written}"] = {code: letter for code, letter in table.items() if letter.isalpha()}
+    return tables
+
+
+class Spelling:
+    """Finds and repairs texts of one language whose letters were changed.
+
+    Attributes:
+        is_taught: whether the texts had letters with diacritics; if not, all texts pass.
+        why_untaught: why they taught nothing, if they did not.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Learn from texts, most of which are right."""
+        self._counts = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+        self._forms: dict[str, dict[str, int]] = {}  # of each word that occurs with diacritics, by its form without
+        for word, n in self._counts.items():
+            if not word.isascii() and (bare := without_diacritics(word)) != word and n >= _FEWEST:
+                self._forms.setdefault(bare, {bare: self._counts[bare]})[word] = n
+        self.why_untaught = "its texts have no diacritics" if len(texts) >= _FEWEST_TEXTS else _TOO_FEW
+        self.is_taught = len(texts) >= _FEWEST_TEXTS and bool(self._forms)
+        self._share = self._bare_share()
+        self._misreadings: dict[str, dict[int, str]] = {}
+        if self.is_taught:
+            self._choose_misreadings(texts)
+
+    def is_wrong(self, text: str) -> bool:
+        """Tell whether the letters of a text were probably changed."""
+        return self.is_taught and (self._has_lost_diacritics(text) or self._decoded(text) != text)
+
+    def repair(self, text: str) -> str:
+        """Return the text with its letters, or as it is if they are right or not certain."""
+        if not self.is_taught:
+            return text
+        return self._restored(text) if self._has_lost_diacritics(text) else self._decoded(text)
+
+    def _bare_share(self) -> float:
+        """Return how often words with diacritics are written without, by the most frequent of them.
+
+        Neither their mean nor their median, since some are words without, too.
+        """
+        counts = sorted(((sum(forms.values()), forms[bare]) for bare, forms in self._forms.items()), reverse=True)
+        total, covered, shares = sum(n for n, _ in counts), 0, []
+        for n, n_bare in counts:
+            if covered < _FREQUENT * total:
+                covered += n
+                shares.append(n_bare / n)
+        share = sorted(shares)[int(_QUANTILE * len(shares))] if shares else 0.0
+        return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
+
+    def _odds(self, words: Sequence[str]) -> float:
+        """Return the log odds of having lost diacritics, of a text without any and some of its words."""
+        odds = math.log(self._share / (1 - self._share))
+        for word in words:
+            if forms := self._forms.get(word):
+                odds -= math.log(
+                    (self._n_bare(word, _DEVIATIONS) + _PRIOR) / ((1 - self._share) * sum(forms.values()) + _PRIOR)
+                )
+        return odds
+
+    def _n_bare(self, word: str, deviations: float = 1.0) -> float:
+        """Return how often a word is rightly without diacritics, the text that is judged aside."""
+        forms = self._forms[word]
+        n_lost = self._share * sum(forms.values())
+        return max(0.0, forms[word] - 1 - n_lost - deviations * math.sqrt(n_lost))
+
+    def _has_lost_diacritics(self, text: str) -> bool:
+        if without_diacritics(text) != text:
+            return False
+        words = _WORD.findall(text.lower())
+        return any(word in self._forms for word in words) and self._odds(words) >= _LEAST_ODDS
+
+    def _restored(self, text: str) -> str:
+        """Return a text with its diacritics, or as it is if the corpus does not tell the form of each word."""
+        parts, end = [], 0
+        for match in _WORD.finditer(text):
+            form = self._form(match[0].lower())
+            if form is None:
+                return text
+            parts += [text[end : match.start()], _in_case_of(match[0], form)]
+            end = match.end()
+        return "".join([*parts, text[end:]])
+
+    def _form(self, word: str) -> str | None:
+        """Return the form of a word that has lost its diacritics, if there were any; None if it is not certain."""
+        if word not in self._forms:
+            return word if self._counts[word] >= _FEWEST else None
+        counts = self._forms[word] | {word: self._n_bare(word)}
+        best = max(counts, key=lambda form: counts[form])
+        return best if counts[best] >= _UNAMBIGUOUS * sum(counts.values()) else None
+
+    def _choose_misreadings(self, texts: Sequence[str]) -> None:
+        self._letters = Counter("".join(text for text in texts if not text.isascii()))
+        tried = list(islice((text for text in texts if not text.isascii()), _MOST_TRIED))
+        for name, table in _misreadings().items():
+            decoded = ((text, text.translate(table)) for text in tried)
+            if sum(self._gain(*both) > 0 and self._has_better_words(*both) for both in decoded) >= _FEWEST_MISREAD:
+                self._misreadings[name] = table
+
+    def _decoded(self, text: str) -> str:
+        """Return a text in the encoding that makes its letters usual, or as it is if that is its own."""
+        if text.isascii():
+            return text
+        found = [text, *(text.translate(table) for table in self._misreadings.values())]
+        return max(found, key=lambda one: self._gain(text, one))
+
+    def _gain(self, before: str, after: str) -> float:
+        """Return the log odds of the letters that differ; negative if one of them is not far more frequent after it."""
+        changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+        gains = [math.log((self._letters[new] + 1) / (self._letters[old] + 1)) for old, new in changed]
+        return sum(gains) if min(gains, default=0.0) >= 0 and sum(gains) >= _LEAST_GAIN * len(gains) else -1.0
+
+    def _has_better_words(self, before: str, after: str) -> bool:
+        """Tell whether most words that differ are far more frequent after a change."""
+        pairs = list(zip(before.lower().split(), after.lower().split(), strict=False))
+        changed = [pair for pair in pairs if pair[0] != pair[1]]
+        n_better = sum(self._frequency(new) >= _RATIO * (self._frequency(old) + 1) for old, new in changed)
+        return n_better > len(changed) / 2
+
+    def _frequency(self, text: str) -> int:
+        """Return how often the rarest word in some text occurs."""
+        return min((self._counts[word] for word in _WORD.findall(text)), default=0)
+
+
+def _in_case_of(model: str, word: str) -> str:
+    if len(model) == len(word):
+        return "".join(new.upper() if old.isupper() else new for old, new in zip(model, word, strict=True))
+    return word.upper() if model.isupper() else word

@@ -1,0 +1,121 @@
+"""What ``data check --fix`` repairs: markup, encodings and diacritics, with every change in a table."""
+
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import pytest
+from conftest import write_pairs
+
+from mtformer.config import load_config, parse_source
+from mtformer.data.clean.checkup import check
+from mtformer.data.clean.repair import decoded, without_markup
+from mtformer.data.clean.report import as_text, write_clean
+from mtformer.data.clean.spelling import Spelling, without_diacritics
+from mtformer.data.sources.parallel import ParallelText
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Read <b>this</b> first.", "Read this first."),
+        ("<p class='x'>One<br/>two</p>", "One two"),
+        ("Stone &amp; wood, it&#39;s &quot;here&quot;", 'Stone & wood, it\'s "here"'),
+        ("&amp;lt;i&amp;gt;twice&amp;lt;/i&amp;gt;", "twice"),
+        (r"{\an8}Who is there?", "Who is there?"),
+        ("one &#10; line", "one line"),
+        ("x < y & y > z", "x < y & y > z"),
+        ("Use <name> and AT&T  here", "Use <name> and AT&T  here"),
+    ],
+)
+def test_markup_is_removed_once_and_for_all(before: str, after: str) -> None:
+    assert without_markup(before) == after
+    assert without_markup(after) == after
+
+
+@pytest.mark.parametrize("read", ["cp1252", "latin-1", "cp1250", "iso-8859-2"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int) -> None:
+    text = broken = "Übermäßig große Hügel schön für uns"
+    for _ in range(times):
+        broken = broken.encode().decode(read, "surrogateescape" if read == "cp1252" else "strict")
+    if all(character.isprintable() or "\x80" <= character <= "\x9f" for character in broken):
+        assert decoded(broken) == text
+    assert decoded(text) == text
+
+
+CZECH = [
+    f"{who} {when} {what}."
+    for who, when, what in product(
+        ["Můj přítel", "Naše učitelka", "Ta žena", "Černý kůň", "Každý člověk", "Děti", "Jiří", "Tvůj bratr"],
+        ["dnes večer", "často", "vždycky", "zítra ráno", "v pondělí", "později", "teď", "nikdy ne"],
+        ["přijede vlakem", "píše dlouhé dopisy", "pije kávu", "běží přes řeku", "kupuje čerstvé ryby", "čte noviny"],
+    )
+] * 2  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def german() -> list[str]:
+    return [pair.tgt for pair in ParallelText([parse_source("builtin:phrasebook,size:3000", "en", "de")], "en", "de")]
+
+
+@pytest.mark.parametrize("read", ["cp1252", "latin-1"])
+def test_text_in_another_8_bit_encoding_is_found_and_decoded(read: str) -> None:
+    broken = [text.encode("cp1250").decode(read) for text in CZECH[::25]]
+    spelling = Spelling(CZECH + [text for text in broken if text.isprintable()])
+    repaired = [spelling.repair(decoded(text)) for text in broken]
+    assert repaired == CZECH[::25]
+    assert not any(map(spelling.is_wrong, CZECH))
+    assert [spelling.repair(text) for text in CZECH] == CZECH
+
+
+@pytest.mark.parametrize("language", ["cs", "de"])
+def test_diacritics_are_restored_where_the_corpus_has_one_form(language: str, german: list[str]) -> None:
+    texts = CZECH if language == "cs" else german
+    marked = [text for text in texts if without_diacritics(text) != text]
+    lost = {without_diacritics(text): text for text in Random(1).sample(marked, len(marked) // 20)}
+    spelling = Spelling(texts + list(lost))
+    found = {bare: spelling.repair(bare) for bare in lost if spelling.is_wrong(bare)}
+    assert len(found) >= 0.9 * len(lost)
+    restored = {bare: text for bare, text in found.items() if text != bare}
+    assert len(restored) >= 0.6 * len(lost)
+    assert all(text == lost[bare] for bare, text in restored.items())
+    assert sum(map(spelling.is_wrong, texts)) <= 0.005 * len(texts)
+
+
+def test_a_language_without_diacritics_teaches_nothing() -> None:
+    assert not Spelling(["The old man is sleeping."] * 600).is_taught
+    assert not Spelling(CZECH[:100]).is_taught
+
+
+def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Path) -> None:
+    source = parse_source("builtin:phrasebook,size:2600", "en", "de")
+    pairs = [[src, tgt] for src, tgt in dict.fromkeys(ParallelText([source], "en", "de"))]
+    marked = [place for place, (_, tgt) in enumerate(pairs) if without_diacritics(tgt) != tgt]
+    good = [list(pair) for pair in pairs]
+    html, broken, bare = marked[:20], marked[20:40], marked[40:60]
+    for place in html:
+        pairs[place] = [f"<p>{text.replace('.', '.<br>')}</p>" for text in pairs[place]]
+    for place in broken:
+        pairs[place][1] = pairs[place][1].encode().decode("latin-1")
+    for place in bare:
+        pairs[place][1] = without_diacritics(pairs[place][1])
+    write_pairs(tmp_path, "train", [(src, tgt) for src, tgt in pairs])
+    config = tmp_path / "config.yaml"
+    config.write_text("data: {src_lang: en, tgt_lang: de, train: [{src: train.en, tgt: train.de}]}\n")
+    checkup = check(load_config(config))
+    write_clean(checkup, tmp_path / "clean")
+    rows = [line.split("\t") for line in (tmp_path / "clean/repaired.tsv").read_text().splitlines()]
+    assert rows.pop(0) == ["source", "line", "side", "rule", "before", "after"]
+    assert {row[3] for row in rows} == {"markup", "encoding", "diacritics"}
+    for _, line, side, _, before, after in rows:
+        number = side == "tgt"
+        assert (before, after) == (pairs[int(line) - 1][number], good[int(line) - 1][number])
+    changed = {int(line) - 1 for _, line, *_ in rows}
+    assert {*html, *broken} <= changed
+    assert len(changed.intersection(bare)) >= 0.7 * len(bare)
+    again = check(load_config(config, ["data.train=[{src: clean/train.en, tgt: clean/train.de}]"]))
+    write_clean(again, tmp_path / "again")
+    for name in ("train.en", "train.de"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "clean" / name).read_bytes()
+    assert "switched off or limited: held_out: there is no validation or test text" in as_text(checkup)
