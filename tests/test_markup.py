@@ -320,6 +320,13 @@ def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> No
     assert marked is None or put_back(text, *map(identity, marked.texts)) == text
 
 
+@pytest.mark.parametrize("start", ["`", "<!--", "<![CDATA[", "<?", "<%", "{%", "{#", "<code>", "<SCRIPT >", "<pre"])
+def test_starts_without_an_end_are_scanned_in_linear_time(start: str) -> None:
+    """Else a request could hold a server for minutes."""
+    text = start * (100_000 // len(start))
+    assert all(mark.start < mark.end for mark in scan(text) + scan(f"-->]]>?>%>%}}#}}</code></script></pre>{text}"))
+
+
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     """A model that has learned nothing: what it says has nothing to do with the text."""

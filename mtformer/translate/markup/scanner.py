@@ -77,17 +77,23 @@ _EMOJI = (
     rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*"
 )
 
+_PROGRAMS, _CODE = "script|style|svg", "code|pre|kbd|samp|var|math"  # elements whose contents are no prose
+_HIDDEN_START = re.compile(rf"<({_PROGRAMS}|{_CODE})(?=[\s>])", re.IGNORECASE)
+_HIDDEN_END = re.compile(rf"</({_PROGRAMS}|{_CODE})\s*>", re.IGNORECASE)
+_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<%": "%>"}
+
 # In order: of two that match at one place, the first wins.
 _PATTERNS = {
     # Whole elements whose contents are no prose, comments and declarations.
-    "element": rf"<(?P<hidden>script|style|svg){_ATTRIBUTES}>.*?</(?P=hidden)\s*>"
+    "element": rf"<(?P<hidden>{_PROGRAMS}){_ATTRIBUTES}>.*?</(?P=hidden)\s*>"
     r"|<(?P<script>sup|sub)>(?:(?![^\W\d_])[^<>\s])+</(?P=script)>"
     rf"(?!{_W})",  # as in m², or for a footnote
-    "code": rf"<(?P<code>code|pre|kbd|samp|var|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
-    "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
+    "code": rf"<(?P<code>{_CODE}){_ATTRIBUTES}>.*?</(?P=code)\s*>",
+    "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>"
+    r"|\{%(?:(?!\{%).)*?%\}|\{\#(?:(?!\{\#).)*?\#\}",
     "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:{_ATTRIBUTES}|/)>",
     "escaped_tag": r"&lt;(?P<escaped_slash>/?)(?P<escaped_name>[A-Za-z][\w:.-]*)(?:\s(?:(?!&[lg]t;)[^<>])*|/)?&gt;",
-    "code_span": r"(?P<ticks>`+)[^`](?:.*?[^`])??(?P=ticks)(?!`)",
+    "code_span": r"(?<!`)(?P<ticks>`++)(?:.*?[^`])??(?P=ticks)(?!`)",
     "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
     "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
     "url": rf"(?<!{_W})(?:(?:https?|ftp)://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
@@ -140,7 +146,8 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
     marks = list(_line_marks(text, src_lang))
     closing: list[tuple[int, int]] = []  # the ends of links that are open
     position = marks[-1].end if marks and marks[-1].start == 0 else 0
-    while match := _mark().search(text, position):
+    searched = _without_unclosed(text)
+    while match := _mark().search(searched, position):
         while closing and closing[-1][0] < match.end():  # a link's end comes before what follows
             start, end = closing.pop()
             if start >= position:
@@ -152,6 +159,20 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
             position = match.end()
     marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
     return _without_overlaps(marks)
+
+
+def _without_unclosed(text: str) -> str:
+    """Hide the starts of elements and comments without an end: a search would go through all text for each of them."""
+    for start, end in _ENDS.items():
+        after = text.rfind(end) + 1
+        if text.find(start, after) >= 0:
+            text = text[:after] + text[after:].replace(start, " " + start[1:])
+    if _HIDDEN_START.search(text):
+        last = {match[1].lower(): match.start() for match in _HIDDEN_END.finditer(text)}
+        text = _HIDDEN_START.sub(
+            lambda match: match[0] if match.start() < last.get(match[1].lower(), -1) else f"{match[0][:-1]}_", text
+        )
+    return text
 
 
 def unknown_words(text: str, is_known: Callable[[str], bool]) -> list[Mark]:
