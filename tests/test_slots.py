@@ -76,6 +76,8 @@ def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: 
         "Da ist Toms Qwxz.",
         "Qwxz ist hier.",
         "Ich mag Computerlinguistik.",
+        "Ich mag Äpfel.",
+        "Ich mag Achtung.",
     ],
 )
 def test_german_nouns_are_no_names(text: str) -> None:

@@ -50,7 +50,8 @@ const DETERMINED = new RegExp(
 );
 const GENITIVE = new RegExp(`(?<![${WORD}])[A-ZÄÖÜ][${WORD}]*s [„»"]?$`, "u");
 const FEWEST_TOKENS_OF_RARE = 4; // of a word that training has hardly seen
-const MOST_LETTERS_A_TOKEN = 1.8; // of a name where nouns have capitals
+const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is spelled
+const NOUN = /[ÄÖÜäöüß]|(?:ung|heit|keit|schaft|chen|lein|ismus|tät|ion|nis)(?:e[ns]?|[ns])?$/; // of German
 
 /** Puts slots into texts of one language that are translated into another; languages are as describe_texts has them. */
 class SlotMaker {
@@ -94,8 +95,10 @@ class SlotMaker {
   rareNames(text) {
     const hasNouns = CAPITALIZED_NOUNS.includes(this.src.base);
     const isName = ({ 0: word, index }) => {
-      const fewest = Math.max(FEWEST_TOKENS_OF_RARE, hasNouns ? word.length / MOST_LETTERS_A_TOKEN : 0);
-      return this.tokenizer.countSrcTokens(word) >= fewest && !(hasNouns && isNounAfter(text.slice(0, index)));
+      const n = this.tokenizer.countSrcTokens(word);
+      const isSpelled = n >= FEWEST_SPELLED && word.length <= MOST_LETTERS_A_TOKEN * n;
+      if (!hasNouns) return n >= FEWEST_TOKENS_OF_RARE || isSpelled;
+      return isSpelled && !NOUN.test(word) && !isNounAfter(text.slice(0, index));
     };
     return Array.from(text.matchAll(CAPITALIZED)).flatMap(({ 0: group, index }) => {
       const words = Array.from(group.matchAll(NAME_WORD));

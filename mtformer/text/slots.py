@@ -70,7 +70,8 @@ _DETERMINED = re.compile(  # what comes next in German is a noun rather than a n
 )
 _GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
 _FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
-_MOST_LETTERS_A_TOKEN = 1.8  # of a name where nouns have capitals: compounds consist of longer tokens
+_FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
+_NOUN = re.compile(r"[ÄÖÜäöüß]|(?:ung|heit|keit|schaft|chen|lein|ismus|tät|ion|nis)(?:e[ns]?|[ns])?$")  # of German
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
@@ -301,8 +302,12 @@ def _rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Ite
     has_nouns = base_language(language) in _CAPITALIZED_NOUNS
 
     def is_name(word: re.Match[str]) -> bool:
-        fewest = max(_FEWEST_TOKENS_OF_RARE, len(word[0]) / _MOST_LETTERS_A_TOKEN if has_nouns else 0)
-        return n_tokens(word[0]) >= fewest and not (has_nouns and _is_noun_after(text[: word.start()]))
+        n = n_tokens(word[0])
+        is_spelled = len(word[0]) <= _MOST_LETTERS_A_TOKEN * n
+        if has_nouns:
+            is_noun = _NOUN.search(word[0]) is not None or _is_noun_after(text[: word.start()])
+            return n >= _FEWEST_SPELLED and is_spelled and not is_noun
+        return n >= _FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
     for group in _CAPITALIZED.finditer(text):
         words = [word for word in _WORD.finditer(text, *group.span()) if word.start()]
