@@ -2,7 +2,8 @@
 
 The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 24 kinds, nine for each kind and
 language. A value is kept if it is in the translation as often as in the source, in the source's or in the target's way
-of writing it, and no digit of the translation belongs to anything else.
+of writing it, and no digit of the translation belongs to anything else. With --language, nothing is translated: a value
+is kept if slots stand for it in a text of that language, by the model's tokenizer.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from mtformer.runs.folder import find_model
-from mtformer.text.slots import written_for
+from mtformer.text.slots import with_slots, written_for
 from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).with_name("faithful_suite.tsv")
@@ -145,17 +146,37 @@ def _plain(text: str) -> str:
     return re.sub("[\u00a0\u202f ]", "", text)
 
 
+def is_slotted(line: Line, language: str, n_tokens: Callable[[str], int]) -> bool:
+    """Tell whether slots stand for the values of a line."""
+    found = with_slots(line.text, language, "en", n_tokens=n_tokens)
+    return found is not None and not re.search(r"\d", found.text) and not any(v in found.text for v in line.values)
+
+
+def report_slots(translator: Translator, language: str, seed: int) -> None:
+    """Print for how many lines slots stand, by kind."""
+    kinds = [
+        (line.kind, is_slotted(line, language, translator.tokenizer.n_src_tokens)) for line in lines(language, seed)
+    ]
+    totals, kept = (Counter(kind for kind, slotted in kinds if slotted or of_all) for of_all in (True, False))
+    for kind, n in [*totals.items(), ("all", totals.total())]:
+        print(f"{kind:16} {kept.total() if kind == 'all' else kept[kind]:3} of {n}")
+
+
 def main() -> None:
     """Translate the suite and print the share of kept values by kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--language", help="count what slots stand for in this language instead of translating")
     parser.add_argument("--beam-size", type=int)
     parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
     parser.add_argument("--show", action="store_true", help="print the lines whose values are not kept")
     arguments = parser.parse_args()
     translator = Translator.load(find_model(arguments.model), raw=arguments.raw, beam_size=arguments.beam_size)
     src_lang, tgt_lang = translator.src_lang, translator.tgt_lang
+    if arguments.language:
+        report_slots(translator, arguments.language, arguments.seed)
+        return
     suite = list(lines(src_lang, arguments.seed))
     kept: Counter[str] = Counter()
     noted: Counter[str] = Counter()

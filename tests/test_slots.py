@@ -1,6 +1,5 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
-import re
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -88,10 +87,9 @@ def test_german_nouns_are_no_names(text: str) -> None:
 def test_each_value_of_the_suite_gets_a_slot(language: str) -> None:
     """Numbers in conventions of five languages, dates, amounts, addresses, codes, placeholders and names."""
     for line in faithful_report.lines(language, seed=2):
+        assert faithful_report.is_slotted(line, language, len), line
         found = with_slots(line.text, language, "en", n_tokens=len)
-        assert found is not None, line
-        assert not re.search(r"\d", found.text), found
-        assert not any(value in found.text for value in line.values), found
+        assert found is not None
         assert faithful_report.is_kept(line, found.filled(found.text), language, "en"), line
 
 
