@@ -7,6 +7,8 @@ the URLs and e-mail addresses of the sources are in the translations; lines with
 With --repetitions, lines are made up instead on which models repeat words: of numbers and names that they do not know,
 of few words many times, of many sentences without full stops. Counted are the translations with a word or phrase twice
 in a row, and more often than in the source; unflagged are those of them without a note.
+
+With --references, the guard checks translations by people instead: what it finds is false, or wrong in the corpus.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from mtformer.evaluate.analysis import repeats
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.lines import read_lines
 from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 
@@ -131,6 +134,18 @@ def report_repetitions(translator: Translator, n: int, seed: int, output: Path |
         output.write_text("".join(f"{row}\n" for row in saved), encoding="utf-8")
 
 
+def report_references(translator: Translator, src: Path, ref: Path) -> None:
+    """Print how many translations of a corpus have each problem that the guard knows."""
+    assert translator.guard is not None
+    pairs = list(zip(read_lines(src), read_lines(ref), strict=True))
+    found: Counter[str] = Counter()
+    for pair in pairs:
+        found.update({problem.partition(":")[0] for problem in translator.guard.problems(*pair)})
+    print(f"{len(pairs):,} pairs")
+    for problem, n in found.most_common():
+        print(f"{problem:45}{n:6}")
+
+
 def main() -> None:
     """Translate the suite category by category."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -139,6 +154,9 @@ def main() -> None:
     parser.add_argument("--engine", default="torch", help="torch (default) or ctranslate2")
     parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
     parser.add_argument("--repetitions", type=int, metavar="N", help="translate N made-up lines instead of the suite")
+    parser.add_argument(
+        "--references", type=Path, nargs=2, metavar=("SRC", "REF"), help="check a corpus instead, .gz or plain"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the made-up lines (default: 1)")
     parser.add_argument("--output", type=Path, help="where to write sources, translations and notes as JSON lines")
     arguments = parser.parse_args()
@@ -149,6 +167,9 @@ def main() -> None:
         )
     except UserError as error:
         parser.error(str(error))
+    if arguments.references:
+        report_references(translator, *arguments.references)
+        return
     if arguments.repetitions:
         report_repetitions(translator, arguments.repetitions, arguments.seed, arguments.output)
         return
