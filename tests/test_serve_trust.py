@@ -432,7 +432,7 @@ def test_a_client_that_goes_takes_its_texts_with_it(server: Client, caplog: pyte
         until(lambda: server.metric("requests_total", route="/translate", status="499") == before + 1)
         gate.opened.set()
     assert server.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
-    assert caplog.messages == []
+    assert "never retrieved" not in caplog.text
 
 
 def test_idle_connections_do_no_harm(server: Client) -> None:
