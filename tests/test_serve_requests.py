@@ -239,6 +239,18 @@ def test_what_the_models_cannot_do_is_an_error_of_the_request(server: Client, mo
     assert (answer.status_code, "mbr" in answer.json()["error"]) == (400, True)
 
 
+@pytest.mark.parametrize("value", ["\ud800", "x" * 100_000])
+@pytest.mark.parametrize("name", ["source", "target", "glossary"])
+def test_errors_have_no_more_of_a_request_than_can_be_read(server: Client, name: str, value: str) -> None:
+    answer = server.post("/v1/translate", ASKED | {name: value})
+    assert (answer.status_code, len(answer.content) < 2_000) == (404 if name == "glossary" else 400, True)
+
+
+def test_a_prefix_that_the_model_does_not_end_can_be_explained(server: Client) -> None:
+    asked = {"text": "a dog", "source": "en", "target": "de", "prefix": "en", "why_not": ["Auto"]}
+    assert server.post("/v1/explain", asked).status_code == 200
+
+
 # Streams
 
 

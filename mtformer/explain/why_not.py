@@ -116,7 +116,7 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         rank = 1 + int((log_probs > log_prob).sum())
         gap = float(log_probs[chosen[step]]) - log_prob
         [token] = target_tokens(explainer.tokenizer, [i])
-        standing = WhyNotStep(step + 1, token, rank, log_prob, gap, considered.get((nodes[step], i)))
+        standing = WhyNotStep(step + 1, token, rank, log_prob, gap, considered.get((nodes.get(step), i)))
         places[tuple(prefix)] = _Place(standing, trace.target.tokens[step], prefix, len(form))
     return sorted(places.values(), key=lambda place: -place.at.log_prob)
 

@@ -21,12 +21,14 @@ from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.keys import Caller
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.text.lines import without_surrogates
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 16 * 2**20  # of a request
 _MOST_HELD = 256 * 2**20  # of all requests that are not answered yet
 _MOST_TEXTS = 1_000  # of a request
+_LONGEST_MESSAGE = 1_000  # characters of an error: some have a part of the request
 _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
 _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
@@ -178,7 +180,7 @@ def file_of(given: Mapping[str, Any]) -> File:
 def error_response(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error in the shape that the clients of an interface expect."""
     name = "message" if request.url.path.startswith("/v2/") else "error"
-    return JSONResponse({name: message}, status, headers=headers)
+    return JSONResponse({name: without_surrogates(message[:_LONGEST_MESSAGE])}, status, headers=headers)
 
 
 async def on_error(request: Request, error: Exception) -> Response:
