@@ -378,7 +378,7 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
     found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
-    assert found[cut].mean() >= 0.85
+    assert found[cut].mean() >= 0.75
     assert found[~cut].mean() <= 0.005
 
 

@@ -35,7 +35,7 @@ _ROUNDS = 3  # of learning from the text and cleaning it
 _N_BINS = 40  # of scores, with equal shares of the copies
 _AROUND = 8  # bins above one, with which it is compared
 _MOST_GROWTH = 1.5  # of the pairs of the text for each copy, from these bins to that one
-_MOST_EXCESS = 2.2  # of these pairs over those for each copy with the highest scores
+_MOST_EXCESS = 2.0  # pairs of the text in that bin for each one that is probably corrupted
 _LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little translation to learn from
 _LEVELS = (0.3, 0.5)  # quantiles of the scores of copies, above which scores are high
 _DEVIATIONS = 1.0  # standard deviations of a count, by which it may be too low by chance
@@ -153,8 +153,7 @@ def _thresholds(text: Floats, copies: Sequence[Floats], shares: Floats) -> Float
         excess = found / np.maximum(corrupted, 1e-12)  # pairs for each that is probably corrupted
         usual = np.array([np.median(excess[place + 1 : place + 1 + _AROUND]) for place in range(_N_BINS // 2)])
         # Good pairs become far more numerous from one bin to the next, corrupted ones do not.
-        most = np.minimum(_MOST_GROWTH * usual, _MOST_EXCESS * max(1.0, np.median(excess[_N_BINS // 2 :])))
-        probable = np.flatnonzero(excess[: len(usual)] <= most)
+        probable = np.flatnonzero(excess[: len(usual)] <= np.minimum(_MOST_GROWTH * usual, _MOST_EXCESS))
         if len(probable) and shares[way]:
             thresholds[way] = limits[probable[0]] - _ROUNDING
     return thresholds

@@ -16,7 +16,7 @@ _LEFT_OUT = 2.5  # the cost of a line without a translation
 _MOST = 5.0  # log odds of a pair that count: no pair may decide for its neighbours
 _LEAST_GAIN = 1.0  # log odds for each line of a passage; one that gains less is no shifted translation
 _AROUND = 5  # links before and after one, most of which have its shift; those of chance have not
-_MOST_SCORED = 2**23  # pairs, which takes a minute
+_MOST_SCORED = 2**23  # pairs, which takes two minutes
 _AT_ONCE = 10_000
 
 
@@ -38,7 +38,7 @@ def realign(pairs: Sequence[SentencePair], score: Score) -> list[Link]:
         score: returns the log odds of pairs for being misaligned.
 
     Returns:
-        the links that are probably translations; none if the passage is no shifted translation, or is too long.
+        the links that have the shift of those around them; none if the passage is no shifted translation, or too long.
     """
     for shift in _SHIFTS:
         if len(pairs) * (2 * shift + 1) > _MOST_SCORED:
@@ -47,7 +47,7 @@ def realign(pairs: Sequence[SentencePair], score: Score) -> list[Link]:
         links = _steady(_path(costs, shift))
         found = [costs[link.src, link.tgt - link.src + shift] for link in links]
         if sum(found) <= -_LEAST_GAIN * len(pairs):
-            return [link for link, cost in zip(links, found, strict=True) if cost < _LEFT_OUT]
+            return links
     return []
 
 
