@@ -69,7 +69,7 @@ def _tmx(content: bytes, language: str | None) -> list[str]:
 
 def _captions(name: str) -> Callable[[bytes, str | None], list[str]]:
     def read(content: bytes, language: str | None) -> list[str]:
-        captions = list(webvtt.from_buffer(io.BytesIO(content), format=name))
+        captions = webvtt.from_buffer(io.BytesIO(content), format=name).captions
         times = [time for caption in captions for time in (caption.start, caption.end)]
         return [*times, *(caption.text for caption in captions)]  # a word may move to another caption
 

@@ -44,7 +44,8 @@ class Hypothesis(NamedTuple):
         """
         if self.utility is not None:
             return self.utility
-        return (self.log_prob - self.penalty) / penalty(len(self.ids) + 1)
+        n_tokens = len(self.token_log_probs) if self.summed is None else len(self.ids) + 1
+        return (self.log_prob - self.penalty) / penalty(n_tokens)
 
 
 def ranked(hypotheses: Iterable[Hypothesis], penalty: LengthPenalty) -> list[Hypothesis]:
