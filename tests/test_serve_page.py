@@ -195,6 +195,7 @@ def test_alternatives_begin_as_they_are_told_to_and_go_on_differently(server: Cl
     assert len(set(words)) == len(words) > 1
     assert all(each["text"].startswith("das rote Haus") for each in found)
     assert all(0 <= each["probability"] <= 1 for each in found)
+    assert sum(each["probability"] for each in found) <= 1.001, "they are those of different words at one place"
     begun = server.post("/page/begin", asked | {"prefix": "ein kleiner Hund"}).json()
     assert begun["tgt"].startswith("ein kleiner Hund")
     several = server.post("/page/begin", asked | {"text": f"{SENTENCE} 2 {SENTENCE}"})

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,7 +82,9 @@ def serve(
         metavar="FILE|URL",
     ),
     watch: bool = option("Take a new version of a model when its file changes.", panel=options.IN_OUT),
-    log_format: Literal["json", "text"] = option("The format of the log.", default="json", panel=options.IN_OUT),
+    log_format: Literal["json", "text"] | None = option(
+        "The format of the log. Default: text at a terminal, otherwise JSON.", panel=options.IN_OUT
+    ),
 ) -> None:
     """Translate for other programs, over HTTP.
 
@@ -104,7 +107,7 @@ def serve(
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
-    if log_format == "json":
+    if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
         log_as_json()
     settings = Settings(limits.max_characters, limits.timeout)
     serve(models, place, database=database, settings=settings, watch=watch)

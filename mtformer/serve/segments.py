@@ -88,8 +88,8 @@ def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[lis
         if not spans or not translation.text.startswith(start):
             continue
         word = translation.text[slice(*spans[0])]
-        probability = _confidence(translation, token_spans(translation.text, translation.tokens), spans[0])
-        facts = {"word": word, "probability": probability, "text": translation.text, "score": translation.score}
+        first, *_ = [*_probabilities(translation, token_spans(translation.text, translation.tokens), spans[0]), 0.0]
+        facts = {"word": word, "probability": first, "text": translation.text, "score": translation.score}
         alternatives.setdefault(word, facts | {"segment": shown})
     return list(alternatives.values())[:_N_ALTERNATIVES]
 
@@ -146,12 +146,17 @@ def token_spans(text: str, tokens: Sequence[str]) -> list[Span]:
 
 def _confidence(translation: Translation, tokens: Sequence[Span], word: Span) -> float:
     """Return the mean probability of the tokens in a word."""
-    probabilities = [
+    probabilities = _probabilities(translation, tokens, word)
+    return sum(probabilities) / len(probabilities) if probabilities else translation.confidence
+
+
+def _probabilities(translation: Translation, tokens: Sequence[Span], word: Span) -> list[float]:
+    """Return the probabilities of the tokens in a word."""
+    return [
         math.exp(log_prob)
         for (start, end), log_prob in zip(tokens, translation.token_log_probs, strict=False)
         if start < word[1] and word[0] < end
     ]
-    return sum(probabilities) / len(probabilities) if probabilities else translation.confidence
 
 
 def _moved(text: str, span: Span, offset: int) -> dict[str, Any]:
