@@ -141,6 +141,47 @@ def test_several_documents_resume_and_those_that_are_written_stay(
     assert not list(folder.glob("*.part*"))
 
 
+def test_resume_skips_what_exists_and_translates_the_others(trained: Project, folder: Path) -> None:
+    files = [folder / name for name in ("a.html", "b.html", "c.html")]
+    for file in files:
+        file.write_text(PAGE)
+    by_hand, written = folder / "b.de.html", [folder / "a.de.html", folder / "c.de.html"]
+    by_hand.write_text("by hand")
+    refused = translate(trained, *files)
+    assert (refused.status, "keep it and translate the others with --resume" in refused.stderr) == (2, True)
+    result = translate(trained, *files, "--resume")
+    assert (result.status, result.stdout) == (0, "".join(f"{path}\n" for path in written)), result.stderr
+    assert f"{files[1]}: skipped: {by_hand} exists" in result.stderr
+    again = translate(trained, *files, "--resume")
+    assert (again.status, again.stdout, again.stderr.count(" exists")) == (0, "", 3), again.stderr
+    assert by_hand.read_text() == "by hand"
+    assert all(TRANSLATION in path.read_text() for path in written)
+    assert not list(folder.glob("*.part*"))
+
+
+def test_an_unfinished_job_knows_what_it_skipped_from_what_it_wrote(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.translate.jobs.reading.FIRST_SIZE", 1)
+    files = [folder / name for name in ("a.html", "b.html", "c.html")]
+    for file in files:
+        file.write_text(PAGE)
+    first, second, third = (folder / f"{name}.de.html" for name in "abc")
+    first.write_text("by hand")
+    with monkeypatch.context() as patch:
+        patch.setattr("mtformer.translate.jobs.translating.formatted", failing_after(1))
+        assert translate(trained, *files, "--resume").status == 1
+    assert TRANSLATION in second.read_text()
+    batches = recorded_batches(monkeypatch)
+    result = translate(trained, *files, "--resume")
+    assert (result.status, result.stdout) == (0, f"{third}\n"), result.stderr
+    assert (f"skipped: {first} exists" in result.stderr, f"{second} is there already" in result.stderr) == (True, True)
+    assert batches == [[SOURCE]]
+    assert first.read_text() == "by hand"
+    assert TRANSLATION in third.read_text()
+    assert not list(folder.glob("*.part*"))
+
+
 def test_units_stay_translated_if_their_document_cannot_be_written(
     trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

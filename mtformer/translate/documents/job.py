@@ -7,7 +7,7 @@ While ``report.de.docx`` and others are being made, the translations of their un
 import logging
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +17,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, write_atomically
 from mtformer.translate.documents.formats import format_of, read_document, write_document
 from mtformer.translate.documents.seam import Document, Settings
-from mtformer.translate.documents.tasks import Task, require_free, without_translations
+from mtformer.translate.documents.tasks import Task, present_before, require_free, without_translations
 from mtformer.translate.jobs.core import Tally, Work, process
 from mtformer.translate.jobs.options import OnError
 from mtformer.translate.jobs.partial import PartialFile
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
+
+_SKIPPED = "the numbers of the documents that are skipped"  # a setting of the journal
 
 
 @dataclass
@@ -54,6 +56,7 @@ class Documents:
         settings: the languages, and how they are read and written.
         goes_on: whether a document that cannot be read is left out, instead of ending the job.
         on_written: called with the file of each document when it is written.
+        skipped: the numbers, from 1, of the tasks whose output was there before the job.
         is_new: whether the units that are read are new, rather than translated before the job was resumed.
     """
 
@@ -61,6 +64,7 @@ class Documents:
     settings: Settings
     goes_on: bool
     on_written: Callable[[Path], object]
+    skipped: Sequence[int] = ()
     is_new: bool = False
     _starts: list[int] = field(default_factory=list)  # of the documents read so far, the numbers before their units
     _read: list[Path] = field(default_factory=list)
@@ -68,13 +72,15 @@ class Documents:
     _lines: deque[str] = field(default_factory=deque)
 
     def units(self) -> Iterator[Paragraph]:
-        """Yield the units of all documents, numbered from 1.
+        """Yield the units of all documents that are not skipped, numbered from 1.
 
         Raises:
             UserError: a document cannot be read, unless the job goes on.
         """
-        n_units = 0
-        for task in self.tasks:
+        n_units, skipped = 0, set(self.skipped)
+        for number, task in enumerate(self.tasks, 1):
+            if number in skipped:
+                continue
             try:
                 document = self._document(task)
                 units = document.units
@@ -160,13 +166,14 @@ class UnitsJob(TranslationJob):
         return [task.input for task in self.documents.tasks]
 
     def units(self) -> Iterator[Paragraph]:
-        """Yield the units of all documents."""
+        """Yield the units of all documents that are not skipped."""
         return self.documents.units()
 
     def settings(self) -> dict[str, str]:
-        """Return the settings, to which the documents belong."""
+        """Return the settings, to which the documents belong, and which of them are skipped."""
         names = [f"{task.input}\n{task.target(self.documents.settings.tgt_lang)}\n" for task in self.documents.tasks]
-        return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **super().settings()}
+        skipped = {_SKIPPED: ", ".join(map(str, self.documents.skipped))} if self.documents.skipped else {}
+        return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **skipped, **super().settings()}
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
         """Return the function that translates a window of units, which are new from now on."""
@@ -208,7 +215,7 @@ def translate_documents(
 
     Args:
         tasks: which, and where their translations go.
-        job: the model and the options. If it is resumed, documents that it has written stay.
+        job: the model and the options. If it is resumed, outputs that are there stay, whoever has written them.
         translator: translates.
         settings: the languages, and how the documents are read and written.
         read: files that are read besides, which no translation may replace.
@@ -221,13 +228,19 @@ def translate_documents(
     """
     tasks = without_translations(tasks, settings.tgt_lang)
     targets = [task.target(settings.tgt_lang) for task in tasks]
-    goes_on = job.source.on_error is not OnError.stop and len(tasks) > 1
-    documents = Documents(tasks, settings, goes_on, on_written)
     output = targets[0].with_name(f"{targets[0].name}.units")
+    earlier = PartialFile(output).unfinished_settings()
+    is_resumed = job.resume or earlier is not None
+    require_free(tasks, settings.tgt_lang, [*job.models, *read], is_resumed=is_resumed)
+    skipped = _skipped(tasks, settings.tgt_lang, earlier) if is_resumed else []
+    for number in skipped:
+        log.info("%s: skipped: %s exists", tasks[number - 1].input, targets[number - 1])
+    goes_on = job.source.on_error is not OnError.stop and len(tasks) > 1
+    documents = Documents(tasks, settings, goes_on, on_written, skipped)
     units = UnitsJob(**{**vars(job), "output": output}, documents=documents)
-    file = PartialFile(units.output)
-    require_free(tasks, settings.tgt_lang, [*job.models, *read], is_resumed=file.is_unfinished)
     units.check()
+    if len(skipped) == len(tasks):
+        return
     try:
         for folder in dict.fromkeys(target.parent for target in targets):
             folder.mkdir(parents=True, exist_ok=True)
@@ -239,3 +252,19 @@ def translate_documents(
         process(units, file, lambda: translator)
         documents.add(())  # those without text at the end
     file.discard()
+
+
+def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | None) -> list[int]:
+    """Return the numbers, from 1, of the documents that are not translated, as their outputs are there.
+
+    Args:
+        tasks: the documents.
+        tgt_lang: the target language.
+        earlier: the settings of the unfinished job if there is one. It has written outputs of its own, so only those
+            count that were there before it.
+    """
+    present = present_before(tasks, tgt_lang)
+    if earlier is None:
+        return present
+    before = set(earlier.get(_SKIPPED, "").split(", "))
+    return [number for number in present if str(number) in before]

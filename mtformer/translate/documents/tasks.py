@@ -106,7 +106,7 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
         documents: what is translated.
         tgt_lang: the target language.
         read: files that are read besides the documents, such as the model and a glossary.
-        is_resumed: whether the files that are there may be those of an unfinished job.
+        is_resumed: whether the job is resumed, or has to be: it keeps the files that are there.
 
     Raises:
         UserError: two documents have one output; one is an input; or one is there, and nobody has named it.
@@ -128,10 +128,17 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
             raise UserError(f"{both} would both be written to one file: translate them one by one, with --output")
     if present and not is_resumed:
         verb = "exists" if len(present) == 1 else "exist"
+        what = "it" if len(present) == 1 else "them"
+        others_too = f"keep {what} and translate the others with --resume, " if len(documents) > 1 else ""
         raise UserError(
-            f"{_shown(present)} {verb} and would be replaced: move or delete what is there, or name another place "
-            "with --output"
+            f"{_shown(present)} {verb} and would be replaced: {others_too}move or delete what is there, or name "
+            "another place with --output"
         )
+
+
+def present_before(documents: Sequence[Task], tgt_lang: str) -> list[int]:
+    """Return the numbers, from 1, of the documents whose output is there and stays: nobody has named it."""
+    return [number for number, task in enumerate(documents, 1) if not task.is_named and task.target(tgt_lang).exists()]
 
 
 def _same(path: Path) -> str:

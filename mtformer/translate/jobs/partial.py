@@ -74,13 +74,13 @@ class PartialFile:
         self.done = Done(settings or {})
         self._file: BinaryIO
 
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether there is an unfinished file, of which something counts."""
+    def unfinished_settings(self) -> Mapping[str, str] | None:
+        """Return the settings of the unfinished file; None if there is none of which something counts."""
         try:
-            return self.part.is_file() and Done(**json.loads(self._journal.read_bytes())).n_units > 0
+            done = Done(**json.loads(self._journal.read_bytes()))
         except (OSError, ValueError, TypeError):
-            return False
+            return None
+        return done.settings if self.part.is_file() and done.n_units > 0 else None
 
     def written(self) -> list[str]:
         """Return the lines of the windows that count, of a file that is open and not compressed."""
