@@ -113,8 +113,8 @@ def test_sentences_of_subtitles_run_over_cues_and_their_times_stay() -> None:
     assert translated(SUBTITLES, "a.srt", identity).decode() == SUBTITLES
     assert units(SUBTITLES, "a.srt") == [
         "When we went to the market we saw two dogs.",
-        "- Hello.",
-        "- Who are you?",
+        "Hello.",
+        "Who are you?",
     ]
     assert translated(SUBTITLES, "a.srt", backwards).decode() == (
         SUBTITLES.replace("<i>When we went to\nthe market</i>", "<i>dogs. two saw we market the</i>")
@@ -136,6 +136,44 @@ def test_subtitles_are_wrapped_and_may_be_bilingual() -> None:
     assert translated(cue, "a.vtt", bilingual=True).decode() == cue.replace("A dog", "A dog\n<v Bob>A DOG")
     long = translated(cue, "a.vtt", lambda texts: ["word " * 15]).decode()
     assert max(map(len, long.split("\n")[4:])) <= 42 + len("<v Bob>")
+
+
+@pytest.mark.parametrize(
+    ("cue", "wanted"),
+    [
+        ("<i>I have a big dog.</i>\n<i>I have a small cat.</i>", ["I have a big dog.", "I have a small cat."]),
+        ("<b>Stop!</b> I have a dog and <b>a cat.</b>", ["<b>Stop!</b> I have a dog and <b>a cat.</b>"]),
+        ("{\\an8}<font color='red'>A big</font>\n<font color='blue'>dog.</font>", ["A big dog."]),
+        ("<i><b>Stop</b> here</i>", ["<b>Stop</b> here"]),
+        ("<i>- Where is Tom?</i>\n<i>- He is at home.</i>", ["Where is Tom?", "He is at home."]),
+        ("<i>- Where is Tom?\n- He is at home.</i>", ["Where is Tom?", "He is at home."]),
+        ("<i>Where is Tom?</i>\n- He is at home.", ["Where is Tom?", "He is at home."]),
+        ("Where is Tom?\n-He is at home.", ["Where is Tom?", "He is at home."]),
+        ("<v Mary>Where is Tom?\n<v Tom>He is at home.", ["Where is Tom?", "He is at home."]),
+        ("<v Mary>Where is\n<v Tom>Tom?</v>", ["Where is", "Tom?"]),
+        ("MARY: Where is Tom?\n[door opens]\n♪ I love you ♪", ["Where is Tom?", "door opens", "I love you"]),
+        ("[door opens]\nI see\n<i>♪ I love you</i> ♪", ["door opens", "I see", "I love you"]),
+    ],
+)
+def test_tags_of_subtitles_stay_whole_and_speakers_keep_their_lines(cue: str, wanted: list[str]) -> None:
+    file = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{cue}\n"
+    assert units(file, "a.vtt") == wanted
+    assert translated(file, "a.vtt", identity).decode() == file
+    longer = translated(file, "a.vtt", lambda texts: [f"{text} {'word ' * 12}end" for text in texts]).decode()
+    tags = r"<[^<>]*>|\{[^{}]*\}"
+    assert re.findall(tags, longer) == re.findall(tags, cue)
+    assert all("\n" not in tag for tag in re.findall(tags, longer))
+    signs = r"^(?:<[^<>]*>)*(?:[-\[♪]|MARY:)"
+    assert re.findall(signs, longer, re.MULTILINE) == re.findall(signs, cue, re.MULTILINE)
+
+
+def test_lines_of_subtitles_break_outside_of_tags_which_cues_share() -> None:
+    times = "00:0{0}.000 --> 00:0{0}.900\n"
+    file = f"{times.format(1)}Look, I have a big\n\n{times.format(2)}dog.\n"
+    text = "Look, <font color='red'>one two three</font> <font color='blue'>four five six seven eight nine ten</font>."
+    written = translated(file, "a.srt", lambda texts: [text]).decode()
+    assert written.replace("\n", " ").count("<font color='blue'>") == written.count("</font>") - 1 == 2
+    assert all(cue.count("<font ") == cue.count("</font>") for cue in written.split("\n\n"))
 
 
 def test_text_keeps_its_layout() -> None:

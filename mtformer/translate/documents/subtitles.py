@@ -1,7 +1,7 @@
 """Subtitles in SRT and WebVTT: their times stay, and sentences that run over several of them are translated whole.
 
 The translation of a sentence is divided among its cues in the proportions of the source, between words, and wrapped to
-lines as long as those of the file.
+lines as long as those of the file. A line that begins another speaker, a sound or a song stays a line of its own.
 """
 
 import re
@@ -30,23 +30,31 @@ _TIME = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _TIMES = rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}"
 _LINE = rf"(?!(?:[ \t]*\d+[ \t]*\r?\n)?{_TIMES})[^\n]*\S[^\n]*(?:\n|\Z)"  # not that of the next cue
 _CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE})*)", re.MULTILINE)
-_AROUND = re.compile(r"(?P<before>(?:\{\\[^{}]*\}|<[^/<>][^<>]*>)*)(?P<text>.*?)(?P<after>(?:</[^<>]*>)*)", re.DOTALL)
-_SPEAKER = re.compile(r"\s*[-–—]\s*\S")
-_END = re.compile(r"[.!?…。！？♪]['\"”’»)\]]*\s*$")
-_TAG = re.compile(r"<(/?)([A-Za-z]+)[^>]*>")
+_OPENING = r"<[A-Za-z][^<>]*>"
+_TAG = re.compile(r"\{\\[^{}]*\}|<(?:(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*|[\d:.]+)>")  # positions, tags and times
+_TAG_OR_CHARACTER = re.compile(f"{_TAG.pattern}|.", re.DOTALL)
+_BEFORE = re.compile(rf"(?:\{{\\[^{{}}]*\}}|{_OPENING}|<[\d:.]+>|[-–—](?!\d)|[♪♫]|\s)*")
+_AFTER = re.compile(r"(?:</[A-Za-z][^<>]*>|[♪♫]|\s)*\Z")
+_OPENED = re.compile(rf"(?:{_OPENING})+\Z")
+_VOICE = re.compile(r"<v[ .][^<>]*>")
+_SIGN = re.compile(r"[-–—](?!\d)|[\[♪♫]")
+_NAME = re.compile(r"([^\W\d_][^:<>\n]{0,30}):\s+")
+_SOUND = re.compile(r"\s*\[[^\[\]]*\]\s*")
+_END = re.compile(r"[.!?…。！？♪♫]['\"”’»)\]]*\s*$")
 
 
 @dataclass(frozen=True)
 class _Cue:
-    """The text of one cue.
+    """The text of one cue, or of those of its lines that belong together.
 
     Attributes:
         start: where it starts in the file.
         end: where it ends.
-        before: marks of its position and tags around all of it.
+        before: marks of its position, tags and the sign or name of its speaker.
         text: its text on one line.
         after: what closes the tags.
-        is_dialogue: whether others speak in the same cue.
+        speaker: what begins another speaker, a sound or a song; empty if nothing does.
+        is_end: whether a sentence ends with it.
     """
 
     start: int
@@ -54,7 +62,8 @@ class _Cue:
     before: str
     text: str
     after: str
-    is_dialogue: bool
+    speaker: str
+    is_end: bool
 
 
 def read(content: bytes, settings: Settings) -> TextDocument:
@@ -70,7 +79,9 @@ def read(content: bytes, settings: Settings) -> TextDocument:
             f"{settings.name} has no subtitles, which begin with times, as in 00:01:02,000 --> 00:01:04,000"
         )
     cues = [cue for match in matches for cue in _cues(match)]
-    longest = max((text_width(line) for cue in cues for line in text[cue.start : cue.end].split("\n")), default=0)
+    longest = max(
+        (text_width(_bare(line)) for cue in cues for line in text[cue.start : cue.end].split("\n")), default=0
+    )
     layout = _Layout(text, max(_WIDTH, longest), "\r\n" if "\r\n" in text else "\n", settings.bilingual)
     blocks = []
     for group in _sentences(cues):
@@ -82,27 +93,83 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 
 def _cues(match: re.Match[str]) -> Iterator[_Cue]:
-    """Yield the text of a cue; lines of several speakers are apart."""
-    lines = match["text"].rstrip().split("\n")
-    is_dialogue = len(lines) > 1 and all(map(_SPEAKER.match, lines))
+    """Yield the parts of a cue: those of several speakers, and lines with tags of their own, are apart."""
+    parts: list[str] = []
+    for line in match["text"].rstrip().splitlines(keepends=True):
+        is_apart = parts and (
+            _speaker(line)
+            or _SOUND.fullmatch(_bare(parts[-1]))
+            or (re.match(_OPENING, line.lstrip()) and re.search(r"</[^<>]*>\s*\Z", parts[-1]))
+        )
+        if is_apart or not parts:
+            parts.append(line)
+        else:
+            parts[-1] += line
     start = match.start("text")
-    for part in lines if is_dialogue else [match["text"].rstrip()]:
-        around = _AROUND.fullmatch(part.strip())
-        if around and part.strip():
-            text = _joined([line.strip() for line in around["text"].split("\n")])
-            yield _Cue(start, start + len(part.rstrip()), around["before"], text, around["after"], is_dialogue)
-        start += len(part) + 1
+    for whole in parts:
+        part = whole.strip()
+        if part:
+            begin, end = _inside(part)
+            text = _joined([line.strip() for line in part[begin:end].split("\n")])
+            is_end = bool(_END.search(_bare(part)) or _SOUND.fullmatch(_bare(part)))
+            first = start + whole.index(part)
+            yield _Cue(first, first + len(part), part[:begin], text, part[end:], _speaker(part), is_end)
+        start += len(whole)
+
+
+def _bare(text: str) -> str:
+    return _TAG.sub("", text)
+
+
+def _speaker(line: str) -> str:
+    """Return the beginning of a line that shows another speaker, a sound or a song."""
+    before = _BEFORE.match(line)
+    voice = _VOICE.search(before[0]) if before else None
+    bare = _bare(line).lstrip()
+    sign, name = _SIGN.match(bare), _NAME.match(bare)
+    return voice[0] if voice else bare[:1] if sign or (name and name[1].isupper()) else ""
+
+
+def _inside(text: str) -> tuple[int, int]:
+    """Return where a text begins and ends without what stays around it; a pair of tags is around it, or inside."""
+    before, after = _BEFORE.match(text), _AFTER.search(text)
+    start = before.end() if before else 0
+    name = _NAME.match(text, start)
+    start = name.end() if name and name[1].isupper() else start
+    end = max(start, after.start() if after else len(text))
+    for opening, closing in _pairs(text):
+        if opening.start() < start and closing.start() < end:
+            start = opening.start()
+        elif opening.start() >= start and closing.start() >= end:
+            end = max(end, closing.end())
+    return (start + 1, end - 1) if _SOUND.fullmatch(text[start:end]) else (start, end)
+
+
+def _pairs(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
+    """Return the tags that open and close each other, from the outside to the inside."""
+    opened: list[re.Match[str]] = []
+    pairs = []
+    for tag in filter(lambda tag: tag["name"], _TAG.finditer(text)):
+        if not tag["slash"]:
+            opened.append(tag)
+            continue
+        partner = next((each for each in reversed(opened) if each["name"].lower() == tag["name"].lower()), None)
+        if partner:
+            pairs.append((partner, tag))
+            del opened[opened.index(partner) :]
+    return sorted(pairs, key=lambda pair: pair[0].start())
 
 
 def _sentences(cues: Sequence[_Cue]) -> Iterator[list[_Cue]]:
     """Yield the cues that a sentence runs over."""
     group: list[_Cue] = []
     for cue in cues:
-        if group and (cue.is_dialogue or _SPEAKER.match(cue.text) or len(group) == _MOST_CUES):
+        is_same_voice = group and cue.speaker.startswith("<") and cue.speaker == group[0].speaker
+        if group and ((cue.speaker and not is_same_voice) or len(group) == _MOST_CUES):
             yield group
             group = []
         group.append(cue)
-        if cue.is_dialogue or _END.search(cue.text):
+        if cue.is_end or not cue.text:
             yield group
             group = []
     if group:
@@ -111,7 +178,7 @@ def _sentences(cues: Sequence[_Cue]) -> Iterator[list[_Cue]]:
 
 def _joined(lines: Sequence[str]) -> str:
     lines = [line for line in lines if line]
-    joiner = " " if is_written_with_spaces(language_of_script(" ".join(lines))) else ""
+    joiner = " " if is_written_with_spaces(language_of_script(_bare(" ".join(lines)))) else ""
     return on_one_line(joiner.join(lines))
 
 
@@ -135,11 +202,31 @@ class _Layout:
         """Return the cues with their parts of a translation, and what stands between them."""
         written = ""
         for number, (cue, part) in enumerate(zip(cues, _divided(translation, cues), strict=True)):
-            lines = wrap(part, self.width, "", "", keeps_words=True) or [_EMPTY]
-            target = cue.before + self.line_end.join(lines) + cue.after
+            target = self._wrapped(cue.before + (part or _EMPTY) + cue.after)
             source = self.text[cue.start : cue.end] + self.line_end if self.bilingual else ""
             between = self.text[cues[number - 1].end : cue.start] if number else ""
             written += between + source + target
+        return written
+
+    def _wrapped(self, text: str) -> str:
+        """Wrap a text; tags take no columns and stay whole."""
+        bare = _bare(text)
+        breaks, place = set(), 0
+        for line in wrap(bare, self.width, keeps_words=True)[:-1]:
+            place += len(line)
+            breaks.add(place)
+            place += bare.startswith(" ", place)
+        written, place = "", 0
+        for match in _TAG_OR_CHARACTER.finditer(text):
+            if _TAG.fullmatch(match[0]):
+                written += match[0]
+                continue
+            if place in breaks:
+                head = _OPENED.sub("", written)
+                written = head + self.line_end + written[len(head) :] + match[0].removeprefix(" ")
+            else:
+                written += match[0]
+            place += 1
         return written
 
 
@@ -147,8 +234,9 @@ def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
     """Divide a translation among cues, in the proportions of their texts, best at punctuation."""
     total = sum(len(cue.text) for cue in cues) or 1
     shares = [sum(len(cue.text) for cue in cues[:number]) / total for number in range(1, len(cues))]
-    masked = re.sub(r"<[^<>]*>", lambda tag: "\0" * len(tag[0]), text)
-    starts = [start for start, _ in word_spans(text)[1:] if masked[start] != "\0"] if shares else []
+    masked = _TAG.sub(lambda tag: "\0" * len(tag[0]), text)
+    words = [start for start, _ in word_spans(text)[1:] if masked[start] != "\0"] if shares else []
+    starts = [len(_OPENED.sub("", text[:start])) for start in words]
     cuts = [0]
     for share in shares:
         places = [start for start in starts if start > cuts[-1]]
@@ -157,20 +245,10 @@ def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
             place: _PUNCTUATION_BONUS * bool(_CLAUSE_END.search(text[max(0, place - 5) : place])) for place in places
         }
         cuts.append(min(places, key=lambda place: abs(place - wanted) - bonus[place], default=len(text)))
-    parts = [text[start:end].strip() for start, end in pairwise([*cuts, len(text)])]
-    return _with_whole_tags(parts)
-
-
-def _with_whole_tags(parts: Sequence[str]) -> list[str]:
-    """Close the tags that are open at the end of a part, and open them again in the next one."""
-    opened: list[tuple[str, str]] = []
-    written = []
-    for part in parts:
-        before = "".join(tag for _, tag in opened)
-        for match in _TAG.finditer(part):
-            if not match[1]:
-                opened.append((match[2], match[0]))
-            elif opened and opened[-1][0] == match[2]:
-                opened.pop()
-        written.append(before + part + "".join(f"</{name}>" for name, _ in reversed(opened)))
-    return written
+    pairs = _pairs(text)
+    parts = []
+    for start, end in pairwise([*cuts, len(text)]):
+        opened = [opening[0] for opening, closing in pairs if opening.start() < start <= closing.start()]
+        closed = [closing[0] for opening, closing in reversed(pairs) if opening.start() < end <= closing.start()]
+        parts.append("".join(opened) + text[start:end].strip() + "".join(closed))
+    return parts
