@@ -11,6 +11,7 @@ from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import DataConfig, LanguagePair
 from mtformer.data.held_out import describe_held_out, held_out_share, training_text
+from mtformer.data.new_config import config_of_files
 from mtformer.data.store import StoredText
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -244,6 +245,32 @@ def test_bad_files_are_refused_before_anything_is_written(
     assert result.status == 2
     assert message in result.stderr
     assert sorted(two_files.folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("content", ["eins\n", "", "f\xfcr\n" * 20], ids=["short", "empty", "Latin-1"])
+def test_files_that_cannot_be_trained_on_leave_no_config(tmp_path: Path, content: str) -> None:
+    (tmp_path / "short.de").write_text(content, encoding="latin-1")
+    (tmp_path / "my.en").write_text("one\n" * 20)
+    project = Project(tmp_path, tmp_path / "short.de-en.yaml")
+    result = project.mtformer("train", "--src", "short.de", "--tgt", "my.en", *SHORT)
+    assert (result.status, "short.de" in result.stderr) == (2, True)
+    assert "short.de-en.yaml is removed: training has not begun" in result.stderr
+    assert not project.config.exists()
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_config_that_was_edited_or_trained_with_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_edited: bool
+) -> None:
+    write_pairs(tmp_path, "train", [("one", "eins")])
+    monkeypatch.chdir(tmp_path)
+    config, src, tgt = map(Path, ("train.en-de.yaml", "train.en", "train.de"))
+    new_config = config_of_files(src, tgt, (None, None), [], has_begun=lambda config: not is_edited)
+    with pytest.raises(UserError, match="no more"), new_config:
+        if is_edited:
+            config.write_text("edited")
+        raise UserError("no more")
+    assert config.exists()
 
 
 @pytest.mark.parametrize(

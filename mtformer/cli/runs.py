@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from json import dumps
@@ -49,42 +50,52 @@ def train(
         log_as_json()
     if dry_run and nproc > 1:
         raise UserError("--dry-run measures one process: remove --nproc")
-    loaded = _load(config, texts, overrides or [], write=not dry_run)
-    if nproc > 1:
-        from mtformer.support.processes.launch import launch
+    with _loaded(config, texts, overrides or [], write=not dry_run) as loaded:
+        if nproc > 1:
+            from mtformer.support.processes.launch import launch
 
-        launch(nproc, loaded.training.device)
+            launch(nproc, loaded.training.device)
 
-    from mtformer.report.writing import refresh_report
+        from mtformer.report.writing import refresh_report
+        from mtformer.training import run
+
+        if dry_run:
+            options.print_result(run.dry_run(loaded, fresh=fresh))
+            return
+        on_scores = refresh_report if loaded.training.report else None
+        bundle = run.train(loaded, fresh=fresh, show_samples=samples, on_scores=on_scores)
+
     from mtformer.support.processes.launch import end_at_once, is_first_rank
-    from mtformer.training import run
 
-    if dry_run:
-        options.print_result(run.dry_run(loaded, fresh=fresh))
-        return
-    on_scores = refresh_report if loaded.training.report else None
-    bundle = run.train(loaded, fresh=fresh, show_samples=samples, on_scores=on_scores)
     if is_first_rank():
         options.print_result(bundle)
     end_at_once()
 
 
-def _load(config: Path | None, texts: TextOptions, overrides: list[str], *, write: bool) -> "Config":
-    """Read the config, or write one for two files."""
+def _loaded(
+    config: Path | None, texts: TextOptions, overrides: list[str], *, write: bool
+) -> "AbstractContextManager[Config]":
+    """Read the config, or write one for two files, which stays if training begins."""
     from mtformer.config import load_config
     from mtformer.data.new_config import config_of_files
+    from mtformer.runs.folder import RunFolder
 
     if config is not None:
         if any(value is not None for value in vars(texts).values()):
             raise UserError("give a config, or two files with --src and --tgt, not both")
-        return load_config(config, overrides)
+        return nullcontext(load_config(config, overrides))
     if texts.src is not None and texts.tgt is None:
         raise UserError(f"--src {texts.src} needs --tgt, the file with its translation, line by line")
     if texts.tgt is not None and texts.src is None:
         raise UserError(f"--tgt {texts.tgt} needs --src, the file that it translates, line by line")
     if texts.src is None or texts.tgt is None:
         raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
-    return config_of_files(texts.src, texts.tgt, (texts.src_lang, texts.tgt_lang), overrides, write=write)
+    languages = texts.src_lang, texts.tgt_lang
+    return config_of_files(
+        *(texts.src, texts.tgt, languages, overrides),
+        has_begun=lambda config: RunFolder.of(config).config.exists(),
+        write=write,
+    )
 
 
 def runs(

@@ -3,7 +3,8 @@
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mtformer.config import Config, LanguagePair, dump_new_config, load_config, parse_config
@@ -20,19 +21,31 @@ _COMMENT = """\
 """
 
 
+@contextmanager
 def config_of_files(
-    src: Path, tgt: Path, languages: tuple[str | None, str | None], overrides: Sequence[str], *, write: bool = True
-) -> Config:
+    src: Path,
+    tgt: Path,
+    languages: tuple[str | None, str | None],
+    overrides: Sequence[str],
+    *,
+    has_begun: Callable[[Config], bool],
+    write: bool = True,
+) -> Iterator[Config]:
     """Write a config into the current folder that trains on two text files, and read it; one that exists is only read.
 
-    It is named after the run: by ``run.name`` among the overrides, or else by the files and the languages.
+    It is named after the run: by ``run.name`` among the overrides, or else by the files and the languages. If the block
+    fails before training has begun, as with files that are not parallel, a config that was written is removed.
 
     Args:
         src: the source text.
         tgt: its translation, line by line.
         languages: their codes; None where the name of the file ends with the code.
         overrides: settings, each ``dotted.key=value``, which are written as well.
+        has_begun: whether there is a run of a config.
         write: False to only read what would be written.
+
+    Yields:
+        The config.
 
     Raises:
         UserError: a file is missing, its language is not known, the settings are wrong, or there is a config of that
@@ -51,17 +64,31 @@ def config_of_files(
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
     draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)
     path = Path(f"{draft.run.name}.yaml")
-    if path.exists():
-        return _known_config(path, draft, overrides)
-    if write:
-        comment = _COMMENT.format(command=f"mtformer train --src {src} --tgt {tgt}")
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(comment + dump_new_config({"data": data}, overrides))
-        except OSError as error:
-            raise UserError(f"cannot write the config {path}: {error.strerror}") from None
-        log.info("the config is written to %s", path)
-    return draft
+    if path.exists() or not write:
+        yield _known_config(path, draft, overrides) if path.exists() else draft
+        return
+    comment = _COMMENT.format(command=f"mtformer train --src {src} --tgt {tgt}")
+    text = comment + dump_new_config({"data": data}, overrides)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"cannot write the config {path}: {error.strerror}") from None
+    log.info("the config is written to %s", path)
+    try:
+        yield draft
+    except BaseException:
+        if not has_begun(draft):
+            _remove(path, text)
+        raise
+
+
+def _remove(path: Path, text: str) -> None:
+    """Remove a config, unless it has been edited since ``text`` was written."""
+    with suppress(OSError, ValueError):
+        if path.read_text(encoding="utf-8") == text:
+            path.unlink()
+            log.info("%s is removed: training has not begun", path)
 
 
 def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config:
