@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two test processes share two cores
 sys.path.append(str(Path(__file__).parent.parent / "scripts"))  # at the end: some have the names of packages
@@ -22,6 +23,9 @@ from filelock import FileLock
 
 from mtformer.cli import main
 from mtformer.config import ResolvedTraining
+
+if TYPE_CHECKING:
+    from servers import Client
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)  # of every tokenizer that is trained here
 LONGEST = "ranks tour explain_page improve trainer alignment bench_translate cli reproduce kill sharding".split()
@@ -263,3 +267,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(trained: Project) -> Path:
+    """The file of the model of ``trained``."""
+    return trained.folder / "runs/config/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> "Iterator[Client]":
+    """A server of that model, without keys."""
+    from servers import running  # which imports the web framework
+
+    with running(bundle) as client:
+        yield client

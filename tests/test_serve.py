@@ -14,7 +14,7 @@ import pytest
 import requests
 from conftest import Project, sentence_pairs
 from libretranslatepy import LibreTranslateAPI
-from servers import Client, running, until
+from servers import Client, until
 
 from mtformer import Translator
 from mtformer.serve import deepl as deepl_routes
@@ -24,12 +24,6 @@ from mtformer.serve.protection import Protected
 ROOT = Path(__file__).parent.parent
 PAIRS = dict(sentence_pairs(20, seed=3))
 SOURCES = list(PAIRS)
-
-
-@pytest.fixture(scope="module")
-def server(trained: Project) -> Iterator[Client]:
-    with running(trained.folder / "runs/config/model.safetensors") as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

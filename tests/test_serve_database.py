@@ -40,11 +40,6 @@ TRANSLATED = SUBTITLES.replace(TEXT, PAIRS[TEXT])
 
 
 @pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[PostgreSQL]:
     with postgresql() as running_server:
         yield running_server

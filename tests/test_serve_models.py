@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Project, sentence_pairs
+from conftest import sentence_pairs
 from servers import SECONDS, running
 
 from mtformer.bundle.format import load_bundle, save_bundle
@@ -22,11 +22,6 @@ PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
 ASKED = {"q": TEXT, "source": "en", "target": "de"}
 EN_DE, FR_DE = LanguagePair("en", "de"), LanguagePair("fr", "de")
-
-
-@pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
 
 
 def write_greedy(bundle: Path, path: Path, languages: tuple[str, str] = ("en", "de")) -> None:

@@ -3,13 +3,12 @@
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from conftest import Project, sentence_pairs
+from conftest import sentence_pairs
 from servers import SECONDS, Client, running, until
 
 from mtformer.config import LanguagePair
@@ -22,17 +21,6 @@ from mtformer.support.logs import JsonFormatter
 PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
 ASKED = {"q": TEXT, "source": "en", "target": "de"}
-
-
-@pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
-
-
-@pytest.fixture(scope="module")
-def server(bundle: Path) -> Iterator[Client]:
-    with running(bundle) as client:
-        yield client
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import docx
 import pytest
 from browser import Opener, needs_browser, started
-from conftest import Project
 from playwright.sync_api import FilePayload, Page, expect
 from servers import Client, running
 
@@ -19,17 +18,6 @@ SENTENCE = "the red house likes a small dog."
 TRANSLATION = "das rote Haus mag ein kleiner Hund."
 TEXT = f"{SENTENCE} 2 {SENTENCE}\n\nmy old friend needs this green car."
 expect.set_options(timeout=60_000)
-
-
-@pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
-
-
-@pytest.fixture(scope="module")
-def server(bundle: Path) -> Iterator[Client]:
-    with running(bundle) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

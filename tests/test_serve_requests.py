@@ -14,7 +14,7 @@ from typing import Any
 import docx
 import pytest
 import requests
-from conftest import Project, sentence_pairs
+from conftest import sentence_pairs
 from servers import SECONDS, Client, held, running, until
 
 from mtformer.data.clean.language import Identifier
@@ -28,11 +28,6 @@ PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
 ASKED = {"text": TEXT, "source": "en", "target": "de"}
 GERMAN = "Das ist schon Deutsch, und so bleibt es auch."
-
-
-@pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
 
 
 @pytest.fixture(scope="module")

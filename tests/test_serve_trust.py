@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -38,17 +37,6 @@ from mtformer.training import run as training
 PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
 ASKED = {"q": TEXT, "source": "en", "target": "de"}
-
-
-@pytest.fixture(scope="module")
-def bundle(trained: Project) -> Path:
-    return trained.folder / "runs/config/model.safetensors"
-
-
-@pytest.fixture(scope="module")
-def server(bundle: Path) -> Iterator[Client]:
-    with running(bundle) as client:
-        yield client
 
 
 def talk(client: Client, data: bytes) -> bytes:
