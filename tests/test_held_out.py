@@ -254,7 +254,7 @@ def test_files_that_cannot_be_trained_on_leave_no_config(tmp_path: Path, content
     project = Project(tmp_path, tmp_path / "short.de-en.yaml")
     result = project.mtformer("train", "--src", "short.de", "--tgt", "my.en", *SHORT)
     assert (result.status, "short.de" in result.stderr) == (2, True)
-    assert "short.de-en.yaml is removed: training has not begun" in result.stderr
+    assert "removed short.de-en.yaml, since training did not begin" in result.stderr
     assert not project.config.exists()
 
 

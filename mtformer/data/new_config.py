@@ -34,7 +34,7 @@ def config_of_files(
     """Write a config into the current folder that trains on two text files, and read it; one that exists is only read.
 
     It is named after the run: by ``run.name`` among the overrides, or else by the files and the languages. If the block
-    fails before training has begun, as with files that are not parallel, a config that was written is removed.
+    fails before training begins, because the files are not parallel for example, the new config is removed again.
 
     Args:
         src: the source text.
@@ -88,7 +88,7 @@ def _remove(path: Path, text: str) -> None:
     with suppress(OSError, ValueError):
         if path.read_text(encoding="utf-8") == text:
             path.unlink()
-            log.info("%s is removed: training has not begun", path)
+            log.info("removed %s, since training did not begin", path)
 
 
 def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config:

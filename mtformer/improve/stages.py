@@ -78,7 +78,7 @@ class Stages:
         return self._state.once(do, name)
 
     def trained(self, config: Config) -> Outcome:
-        """Train a model, or go on with its training, and score it."""
+        """Train a model, or resume its training, and score it."""
         folder = RunFolder.of(config)
         name = folder.path.name
         if name not in self._state.outcomes:

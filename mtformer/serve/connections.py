@@ -47,7 +47,7 @@ class Connection(HttpToolsProtocol):
             )
 
     def on_message_begin(self) -> None:
-        """Wait for the headers of a request that has begun."""
+        """Wait for the rest of the headers."""
         super().on_message_begin()
         self._wait()
 
@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
             self.shutdown()  # after the answer, if there is one to come
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Close the connection, and say why unless an answer has begun."""
+        """Close the connection, with a reason if no response was begun."""
         if self.transport.is_closing():
             return
         if not self._is_answering():

@@ -54,7 +54,7 @@ async def translate(request: Request) -> Response:
 
 
 def _plan(given: Mapping[str, Any], tag_handling: str) -> Callable[[Translator, str], Plan[list[Translation]]]:
-    """Return how a text is translated; in HTML, sentences go on in the next line by default."""
+    """Return how a text is translated; in HTML, a sentence may continue on the next line by default."""
     joins_lines = given.get("split_sentences", "nonewlines" if tag_handling == "html" else "1") == "nonewlines"
     if tag_handling:
         return partial(plan_markup, tags=_names(given, "ignore_tags"), joins_lines=joins_lines)

@@ -200,7 +200,7 @@ class Models:
             new = Version.read(path)
             new.engines = {needs_torch: self._load(new, needs_torch) for needs_torch in list(version.engines)}
         except (MtformerError, OSError) as error:
-            log.error("the model goes on as it was, since the new one cannot be used: %s", error)
+            log.error("the old model stays in use, since the new one cannot be used: %s", error)
             self._refused[path] = stamp
             return False
         with self._lock:

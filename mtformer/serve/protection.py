@@ -81,7 +81,7 @@ def plan_markup(
         translator: translates.
         text: HTML or XML.
         tags: the names of elements that are left alone, beside those that say so.
-        joins_lines: whether sentences go on in the next line.
+        joins_lines: whether a sentence may continue on the next line.
     """
     protected = Protected(text, tags)
     read = protected.text.replace("\n", " ") if joins_lines else protected.text
@@ -90,5 +90,5 @@ def plan_markup(
 
 
 def plan_joined(translator: Translator, text: str) -> Plan[list[Translation]]:
-    """Translate a text whose sentences go on in the next line."""
+    """Translate a text whose sentences may continue on the next line."""
     return translator.plan(text.replace("\n", " "))

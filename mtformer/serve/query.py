@@ -54,7 +54,7 @@ class Query:
 
 
 class Answer(NamedTuple):
-    """What has become of a text.
+    """The translations of a text.
 
     Attributes:
         source: its language, as the request calls it or as it was detected.

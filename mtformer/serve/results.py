@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a document.
+    """The outcome of a translation of a document.
 
     Attributes:
         content: its bytes; None as long as it is not translated.
@@ -106,7 +106,7 @@ class Results:
         Args:
             name: that of its file.
             media_type: what it is called on the web.
-            outcome: what has become of it so far.
+            outcome: the empty one if it is still to be translated.
             owner: the name of the key that has sent it; those with the largest documents make room for others.
 
         Raises:
@@ -124,7 +124,7 @@ class Results:
         return id
 
     def finish(self, id: str, outcome: Outcome) -> None:
-        """Tell what has become of a document. If the database does not answer, the next :meth:`beat` does."""
+        """Store the outcome of a document: at the next :meth:`beat`, if the database does not answer now."""
         self._unwritten[id] = outcome
         self._write()
 

@@ -317,7 +317,7 @@ class Service:
 
 
 def _tell(on_text: Callable[[int, Any], object], places: Sequence[int], index: int, outcome: Any) -> None:
-    """Tell what has become of a text of a job, of which ``places`` are those in the request."""
+    """Report the outcome of a text of a job; ``places`` are those of its texts in the request."""
     on_text(places[index], outcome)
 
 

@@ -248,7 +248,7 @@ def with_slots(
         text: the text. If it has more numbers than there are slots, the last ones stay.
         src_lang: its language.
         tgt_lang: that of the translation, which decides how numbers are written there.
-        n_tokens: tells how many tokens a word has for the model: a name that it has to spell is kept.
+        n_tokens: returns how many tokens the model has for a word: a name that it has to spell is kept.
         kept: spans that stay as they are.
     """
     free = {slots: list(slots) for slots in (MANY, FEW, NAMES)}
