@@ -95,9 +95,13 @@ def test_the_installed_command_samples_the_phrasebook(bin: Path, tmp_path: Path)
 
 def test_the_lowest_constraints_are_the_lower_bounds() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    itself, *for_development = map(Requirement, extras["dev"])
+    assert itself.name == project["name"]
+    of_extras = [requirement for name in itself.extras for requirement in extras[name]]
     bounds = {
         canonicalize_name(requirement.name): Version(bound.version)
-        for requirement in map(Requirement, project["dependencies"] + project["optional-dependencies"]["dev"])
+        for requirement in [*map(Requirement, project["dependencies"] + of_extras), *for_development]
         for bound in requirement.specifier
         if bound.operator == ">="
     }
