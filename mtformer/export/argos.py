@@ -13,7 +13,6 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.languages import base_language, english_name
 
-SUFFIX = ".argosmodel"
 _VERSION, _ARGOS_VERSION = "1.0", "1.9"
 _MOST_FORCED = 1  # tokens that Argos Translate starts a translation with
 _README = """\

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -33,8 +33,6 @@ _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
 _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
 _QUIET = ("/health", "/ready", "/metrics")  # which programs ask for all the time
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class File(NamedTuple):

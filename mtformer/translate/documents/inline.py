@@ -17,7 +17,6 @@ from mtformer.translate.markup.scanner import unescape
 
 Span = tuple[int, int]  # of the source of a document, in characters
 Raw = tuple["str | Span", ...]  # what is written: text as it is, or a stretch of the source with the edits inside
-Render = Callable[[Raw], str]
 
 
 class Kind(Enum):
