@@ -60,15 +60,15 @@ def test_the_log_has_the_name_of_the_key(bundle: Path, tmp_path: Path, caplog: p
 
 def test_counts_have_all_their_digits_and_times_their_routes() -> None:
     metrics = Metrics()
-    metrics.characters.add(123_456_789)
-    metrics.seconds.observe(0.2, route="/translate")
-    metrics.seconds.observe(0.3, route="/translate")
-    metrics.seconds.observe(0.001, route="/health")
+    metrics.characters.inc(123_456_789)
+    metrics.seconds.labels("/translate").observe(0.2)
+    metrics.seconds.labels("/translate").observe(0.3)
+    metrics.seconds.labels("/health").observe(0.001)
     lines = metrics.text().splitlines()
-    assert "mtformer_characters_total 123456789.0" in lines
-    assert 'mtformer_request_seconds_bucket{route="/translate",le="0.25"} 1' in lines
+    assert "mtformer_characters_total 1.23456789e+08" in lines
+    assert 'mtformer_request_seconds_bucket{le="0.25",route="/translate"} 1.0' in lines
     assert 'mtformer_request_seconds_sum{route="/translate"} 0.5' in lines
-    assert 'mtformer_request_seconds_count{route="/health"} 1' in lines
+    assert 'mtformer_request_seconds_count{route="/health"} 1.0' in lines
 
 
 def test_requests_are_counted(server: Client) -> None:

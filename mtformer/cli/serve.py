@@ -10,7 +10,7 @@ from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 
-_PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "sqlalchemy")
+_PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "sqlalchemy", "prometheus_client")
 _GIB = 2**30
 # The phrasebook from English to Chinese, as configs/phrasebook_en_zh.yaml has it: two minutes on two cores.
 _DEMO: dict[str, Any] = {

@@ -144,7 +144,7 @@ class Service:
                 admission.give_back()
                 raise
             finally:
-                self.metrics.characters.add(admission.n_characters)
+                self.metrics.characters.inc(admission.n_characters)
 
     async def translate(self, request: Request, caller: Caller, query: Query) -> list[Answer]:
         """Translate texts for a caller.
@@ -313,7 +313,7 @@ class Service:
     def _count_notes(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
             for flag in answer.translations[0].flags:
-                self.metrics.notes.add(note=flag.partition(":")[0])
+                self.metrics.notes.labels(flag.partition(":")[0]).inc()
 
 
 def _tell(on_text: Callable[[int, Any], object], places: Sequence[int], index: int, outcome: Any) -> None:
