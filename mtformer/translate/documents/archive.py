@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_xml
 
 MAX_PART_BYTES = 2**27  # of a part with text; a book of 500 pages has about 2**24
 MAX_TEXT_BYTES = 2**28  # of all parts with text together
@@ -94,6 +95,16 @@ class Archive:
             raise UserError(f"{self._name} is damaged: it has no {part}") from None
         except _DAMAGED as error:
             raise UserError(f"{self._name} is damaged: {part} cannot be unpacked ({error})") from None
+
+    def read_xml(self, part: str) -> tuple[MarkupSource, str]:
+        """Return a part in XML, and its encoding.
+
+        Raises:
+            UserError: it cannot be read, or is damaged.
+        """
+        title = f"{self._name}: {part}"
+        text, encoding = decoded(self.read(part), title)
+        return read_xml(text, title), encoding
 
     def _require_small(self, part: zipfile.ZipInfo) -> None:
         """Refuse a part that takes too much memory, alone or with those before; no part is longer than it says."""

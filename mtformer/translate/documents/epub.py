@@ -38,7 +38,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     encrypted = archive.read("META-INF/encryption.xml") if "META-INF/encryption.xml" in archive.names else b""
     kinds = {name: _KINDS.get(PurePosixPath(name).suffix.lower(), "") for name in archive.names}
     for name in [name for name, kind in kinds.items() if kind == "package"]:
-        kinds |= _in_manifest(archive, name, settings)
+        kinds |= _in_manifest(archive, name)
     parts = []
     for name in archive.names:
         if kinds[name]:
@@ -49,10 +49,9 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     return ArchiveDocument(archive, parts)
 
 
-def _in_manifest(archive: Archive, package: str, settings: Settings) -> dict[str, str]:
+def _in_manifest(archive: Archive, package: str) -> dict[str, str]:
     """Return the kinds of the parts that a package lists with the media type of text."""
-    title = f"{settings.name}: {package}"
-    source = read_xml(decoded(archive.read(package), title)[0], title)
+    source, _ = archive.read_xml(package)
     found, names = dict[str, str](), set(archive.names)
     for number, (kind, tag, _, _) in enumerate(source.tokens):
         if kind in (TokenKind.START, TokenKind.EMPTY) and tag.rpartition(":")[2] == "item":

@@ -14,7 +14,6 @@ from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
-from mtformer.translate.documents.target_language import new_target_language
 
 _INLINE = frozenset(["g", "mrk", "pc", "hi"])
 _STATE = re.compile(r'\s(?:state|state-qualifier)\s*=\s*(?:"[^"]*"|\'[^\']*\')')
@@ -58,37 +57,15 @@ class _Exchange:
             return Role.CODE
         return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
 
-    def elements(self, start: int, stop: int, name: str) -> Iterator[int]:
-        """Yield the elements of a name among some tokens, those inside of others left out."""
-        number = start
-        while number < stop:
-            kind, tag, _, _ = self.source.tokens[number]
-            if tag == name and kind in (TokenKind.START, TokenKind.EMPTY):
-                yield number
-                number = self.source.end(number)
-            number += 1
-
     def first(self, unit: int, name: str) -> int | None:
         """Return the first element of a name directly inside of another."""
-        number = unit + 1
-        while number < self.source.end(unit):
-            if self.source.tokens[number].name == name:
-                return number
-            number = self.source.end(number) + 1
-        return None
+        children = self.source.children(unit + 1, self.source.end(unit))
+        return next((number for number in children if self.source.tokens[number].name == name), None)
 
     def text(self, element: int) -> str:
         """Return all text in an element."""
         tokens = range(element + 1, self.source.end(element))
         return "".join(self.source.characters(n) for n in tokens if self.source.tokens[n].kind is TokenKind.TEXT)
-
-    def tag(self, number: int) -> str:
-        """Return a tag as it is written."""
-        return self.source.text[self.source.tokens[number].start : self.source.tokens[number].end]
-
-    def span(self, element: int) -> Span:
-        """Return where an element stands."""
-        return self.source.tokens[element].start, self.source.tokens[self.source.end(element)].end
 
     def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
         """Yield the block that writes a translation of an element, between two strings, into a place."""
@@ -99,14 +76,14 @@ class _Exchange:
     def target(self, src: int, tgt: int | None, after: int, state: str = "") -> Iterator[Block]:
         """Yield the block that writes a target, with a state, in the place of another or after an element."""
         if tgt is not None:
-            name = re.split(r"[\s/>]", self.tag(tgt)[1:], maxsplit=1)[0]
-            opening = _STATE.sub("", self.tag(tgt)).rstrip("/>").rstrip()
-            yield from self.translation(src, self.span(tgt), f"{opening}{state}>", f"</{name}>")
+            name = re.split(r"[\s/>]", self.source.written(tgt)[1:], maxsplit=1)[0]
+            opening = _STATE.sub("", self.source.written(tgt)).rstrip("/>").rstrip()
+            yield from self.translation(src, self.source.span(tgt), f"{opening}{state}>", f"</{name}>")
             return
-        name = re.split(r"[\s>]", self.tag(src)[1:], maxsplit=1)[0].rpartition(":")
+        name = re.split(r"[\s>]", self.source.written(src)[1:], maxsplit=1)[0].rpartition(":")
         name = f"{name[0]}{name[1]}target"
         space = ' xml:space="preserve"' if self.source.attributes(src).get("xml:space") == "preserve" else ""
-        end = self.span(after)[1]
+        end = self.source.span(after)[1]
         yield from self.translation(src, (end, end), f"{self.space_before(src)}<{name}{space}{state}>", f"</{name}>")
 
     def is_translated(self, number: int) -> bool:
@@ -121,7 +98,7 @@ class _Exchange:
 
     def xliff1(self) -> Iterator[Block]:
         """Yield the units of XLIFF 1.2."""
-        for file in self.elements(0, len(self.source.tokens), "file"):
+        for file in self.source.elements("file"):
             self._name_language(file, "target-language")
             for unit in self._allowed(file, "trans-unit"):
                 src, tgt = self.first(unit, "source"), self.first(unit, "target")
@@ -135,10 +112,10 @@ class _Exchange:
 
     def xliff2(self) -> Iterator[Block]:
         """Yield the units of XLIFF 2."""
-        [root] = self.elements(0, len(self.source.tokens), "xliff")
+        [root] = self.source.elements("xliff")
         self._name_language(root, "trgLang")
         for unit in self._allowed(root, "unit"):
-            for segment in self.elements(unit + 1, self.source.end(unit), "segment"):
+            for segment in self.source.elements("segment", within=unit):
                 src, tgt = self.first(segment, "source"), self.first(segment, "target")
                 state = self.source.attributes(segment).get("state", "initial")
                 if src is None or (tgt is not None and self.text(tgt).strip() and state not in _UNTRANSLATED):
@@ -162,7 +139,7 @@ class _Exchange:
 
     def _name_language(self, number: int, attribute: str) -> None:
         """Give the attribute of a tag with the target language its value, if it has none."""
-        language = new_target_language(self.source.attributes(number).get(attribute, ""), self.settings)
+        language = self.settings.new_target_language(self.source.attributes(number).get(attribute, ""))
         if language is not None:
             self._set(number, attribute, language)
 
@@ -177,17 +154,17 @@ class _Exchange:
 
     def tmx(self) -> Iterator[Block]:
         """Yield the units of TMX that have the source language, and not the target language."""
-        headers = list(self.elements(0, len(self.source.tokens), "header"))
+        headers = list(self.source.elements("header"))
         default = self.source.attributes(headers[0]).get("srclang", "") if headers else ""
-        for unit in self.elements(0, len(self.source.tokens), "tu"):
-            variants = {self._language(each): each for each in self.elements(unit + 1, self.source.end(unit), "tuv")}
+        for unit in self.source.elements("tu"):
+            variants = {self._language(each): each for each in self.source.elements("tuv", within=unit)}
             wanted = [self.settings.src_lang, self.source.attributes(unit).get("srclang", default)]
             src = next((variants[lang] for code in wanted if (lang := _closest(code, variants))), None)
             if src is None or any(matches_language(lang, self.settings.tgt_lang) for lang in variants):
                 continue
             segment = self.first(src, "seg")
             if segment is not None:
-                end = self.span(src)[1]
+                end = self.source.span(src)[1]
                 opening = f'{self.space_before(src)}<tuv xml:lang="{self.settings.tgt_lang}"><seg>'
                 yield from self.translation(segment, (end, end), opening, "</seg></tuv>")
 
@@ -210,7 +187,7 @@ def read_xliff(content: bytes, settings: Settings) -> TextDocument:
     """
     text, encoding = decoded(content, settings.name)
     exchange = _Exchange(read_xml(text, settings.name), settings)
-    root = next(exchange.elements(0, len(exchange.source.tokens), "xliff"), None)
+    root = next(exchange.source.elements("xliff"), None)
     if root is None:
         raise UserError(f"{settings.name} is not XLIFF: its first element has another name")
     is_first = exchange.source.attributes(root).get("version", "1.2").startswith("1")

@@ -12,7 +12,6 @@ from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
-from mtformer.translate.documents.target_language import new_target_language
 
 _LINE = re.compile(
     r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
@@ -60,7 +59,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         if entry.texts.get("msgid"):
             blocks += _blocks(entry, line_end)
         elif header := _LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
-            language = new_target_language(header[1], settings)
+            language = settings.new_target_language(header[1])
             edits += [(header.span(1), f" {language}")] if language is not None else []
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict", _DECLARATION)
 

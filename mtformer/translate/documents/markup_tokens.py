@@ -93,6 +93,34 @@ class MarkupSource:
         _, _, start, end = self.tokens[number]
         return {name: unescape(self.text[begin:stop]) for name, begin, stop in self.attribute_spans(start, end)}
 
+    def written(self, number: int) -> str:
+        """Return a token as it is written."""
+        _, _, start, end = self.tokens[number]
+        return self.text[start:end]
+
+    def span(self, element: int) -> tuple[int, int]:
+        """Return where an element stands, in characters."""
+        return self.tokens[element].start, self.tokens[self.end(element)].end
+
+    def children(self, start: int, stop: int) -> Iterator[int]:
+        """Yield the elements among some tokens, those inside of others left out."""
+        number = start
+        while number < stop:
+            if self.tokens[number].kind in (TokenKind.START, TokenKind.EMPTY):
+                yield number
+                number = self.end(number)
+            number += 1
+
+    def elements(self, *names: str, within: int | None = None) -> Iterator[int]:
+        """Yield the elements of some names, or those within another, but for those inside of each other."""
+        number, stop = (0, len(self.tokens)) if within is None else (within + 1, self.end(within))
+        while number < stop:
+            kind, name, _, _ = self.tokens[number]
+            if name in names and kind in (TokenKind.START, TokenKind.EMPTY):
+                yield number
+                number = self.end(number)
+            number += 1
+
     def characters(self, number: int) -> str:
         """Return the characters that a text stands for."""
         _, _, start, end = self.tokens[number]

@@ -7,7 +7,6 @@ from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
 from mtformer.translate.documents.inline import Text
-from mtformer.translate.documents.markup_tokens import TokenKind, decoded, read_xml
 from mtformer.translate.documents.runs import Runs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
@@ -55,12 +54,12 @@ def _read(content: bytes, settings: Settings, program: str, patterns: Iterable[t
     """
     archive = Archive(content, settings.name)
     names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
-    headings = _headings(archive, settings)
+    headings = _headings(archive)
     parts = []
     for pattern, dialect in patterns:
         for name in names:
             if re.fullmatch(pattern, name):
-                part = _part(archive.read(name), settings, name, dialect, headings)
+                part = _part(archive, name, settings, dialect, headings)
                 if part.units:
                     parts.append((name, part))
     if not any(re.fullmatch(r"\[Content_Types\]\.xml", name) for name in names) or not _has_main(names, program):
@@ -73,25 +72,22 @@ def _has_main(names: Iterable[str], program: str) -> bool:
     return any(re.fullmatch(main[program], name) for name in names)
 
 
-def _part(content: bytes, settings: Settings, name: str, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
-    text, encoding = decoded(content, f"{settings.name}: {name}")
-    source = read_xml(text, f"{settings.name}: {name}")
+def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
+    source, encoding = archive.read_xml(name)
     blocks = list(Runs(source, dialect, joins=not settings.bilingual).blocks())
     if headings:
         blocks = [block for block in blocks if _plain(block) not in headings]
-    return TextDocument(Source(text, blocks), encoding, settings)
+    return TextDocument(Source(source.text, blocks), encoding, settings)
 
 
-def _headings(archive: Archive, settings: Settings) -> frozenset[str]:
+def _headings(archive: Archive) -> frozenset[str]:
     """Return the headings of the tables of a workbook."""
     found: set[str] = set()
     for name in archive.names:
         if re.fullmatch(r"xl/(?:tables/table|pivotCache/pivotCacheDefinition)\d+\.xml", name):
-            text, _ = decoded(archive.read(name), name)
-            source = read_xml(text, f"{settings.name}: {name}")
-            for number, (kind, tag, _, _) in enumerate(source.tokens):
-                if tag in ("tableColumn", "cacheField") and kind is not TokenKind.END:
-                    found.add(_decoded(source.attributes(number).get("name", "")))
+            source, _ = archive.read_xml(name)
+            for number in source.elements("tableColumn", "cacheField"):
+                found.add(_decoded(source.attributes(number).get("name", "")))
     return frozenset(found)
 
 

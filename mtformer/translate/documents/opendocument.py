@@ -7,7 +7,7 @@ from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.dialects import CODE_WORD
 from mtformer.translate.documents.flow import Flow, FlowWriter, Role
-from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Source
 
@@ -53,9 +53,8 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     parts = []
     for name in _PARTS:
         if name in archive.names:
-            text, encoding = decoded(archive.read(name), f"{settings.name}: {name}")
-            source = read_xml(text, f"{settings.name}: {name}")
+            source, encoding = archive.read_xml(name)
             writer, joins = FlowWriter("<text:line-break/>"), not settings.bilingual
             flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
-            parts.append((name, TextDocument(Source(text, list(flow.blocks())), encoding, settings)))
+            parts.append((name, TextDocument(Source(source.text, list(flow.blocks())), encoding, settings)))
     return ArchiveDocument(archive, parts)

@@ -33,9 +33,7 @@ class PlainWriter:
         return text
 
 
-def plain_block(
-    span: Span, text: str, *, finish: Callable[[str], str] = str, is_kept: bool = True, joins: bool = True
-) -> Block | None:
+def plain_block(span: Span, text: str, *, finish: Callable[[str], str] = str, is_kept: bool = True) -> Block | None:
     """Return the block of a text; None if it has no letters.
 
     Args:
@@ -43,11 +41,10 @@ def plain_block(
         text: the text, without the file's escapes.
         finish: escapes the translation.
         is_kept: whether the file stays as it is where the translation equals the text.
-        joins: whether wrapped lines are joined.
     """
     if _HALF.search(text):
         return None
-    tokens, found = plain_segments([(text, True)], joins=joins)
+    tokens, found = plain_segments([(text, True)], joins=True)
     return Block(span, tokens, found, PlainWriter(), finish, is_kept) if found else None
 
 

@@ -115,7 +115,7 @@ class _Paragraph:
         self._bare: int | None = None  # the text element of a paragraph without runs
         self._is_code = False
         self.nested: list[tuple[int, int]] = []
-        name = re.split(r"[\s>]", self._written(start)[1:], maxsplit=1)[0]
+        name = re.split(r"[\s>]", self._source.written(start)[1:], maxsplit=1)[0]
         self._prefix = name[: name.find(":") + 1]
         self._first = start + 1
         self._children(self._first, self._stop)
@@ -145,7 +145,7 @@ class _Paragraph:
 
     def _bare_block(self, number: int) -> Iterator[Block]:
         """Yield a paragraph that is a text element, and drop what follows and belongs to the source's characters."""
-        following = self._inside(self._source.end(number) + 1, self._stop)
+        following = self._source.children(self._source.end(number) + 1, self._stop)
         if not all(self._tokens[each].name in self._dialect.dropped for each in following):
             return
         span = (self._tokens[number].start, self._tokens[self._stop].start)
@@ -154,28 +154,12 @@ class _Paragraph:
             start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
             yield replace(block, finish=lambda text: f"{start}{text}{end}")
 
-    def _written(self, number: int) -> str:
-        return self._source.text[self._tokens[number].start : self._tokens[number].end]
-
-    def _span(self, number: int) -> Span:
-        """Return where an element stands."""
-        return self._tokens[number].start, self._tokens[self._source.end(number)].end
-
-    def _inside(self, start: int, stop: int) -> Iterator[int]:
-        """Yield the number of each element directly inside of another."""
-        number = start
-        while number < stop:
-            if self._tokens[number].kind in (TokenKind.START, TokenKind.EMPTY):
-                yield number
-                number = self._source.end(number)
-            number += 1
-
     def _children(self, start: int, stop: int) -> None:
-        for number in self._inside(start, stop):
+        for number in self._source.children(start, stop):
             name, dialect = self._tokens[number].name.removeprefix(self._dialect.prefix), self._dialect
             end = self._source.end(number)
             if name == "pPr" and start == self._first:
-                self._is_code = _CODE_STYLE.search(self._source.text, *self._span(number)) is not None
+                self._is_code = _CODE_STYLE.search(self._source.text, *self._source.span(number)) is not None
                 self._first = end + 1
             elif name == "endParaRPr":
                 self._stop = number
@@ -187,18 +171,18 @@ class _Paragraph:
             elif self._tokens[number].name in dialect.containers and end > number and not self._is_collecting():
                 self._container(number, end)
             elif name in dialect.breaks:
-                self._add(Mark(Kind.LINE, (self._span(number),)))
+                self._add(Mark(Kind.LINE, (self._source.span(number),)))
             elif name not in dialect.dropped:
-                self._add(point(self._source, number, (self._span(number),), has_text=name == "fld"))
+                self._add(point(self._source, number, (self._source.span(number),), has_text=name == "fld"))
                 self.nested.append((number + 1, end))
 
     def _container(self, start: int, stop: int) -> None:
         """Add what stands around runs, with its properties, as a pair of marks."""
-        children = list(self._inside(start + 1, stop))
+        children = list(self._source.children(start + 1, stop))
         if self._tokens[start].name == "w:fldSimple" and not _is_translated(
             self._source.attributes(start).get(f"{self._prefix}instr", "")
         ):
-            self._add(Mark(Kind.POINT, (self._span(start),), has_text=True))
+            self._add(Mark(Kind.POINT, (self._source.span(start),), has_text=True))
             return
         first = start + 1
         for number in children:
@@ -206,16 +190,16 @@ class _Paragraph:
                 first = self._source.end(number) + 1
             elif self._tokens[number].name == "w:sdtContent":
                 first, stop = number + 1, self._source.end(number)
-        outer = self._span(start)
+        outer = self._source.span(start)
         self._add(Mark(Kind.OPEN, ((outer[0], self._tokens[first - 1].end),), start))
         self._children(first, stop)
         self._add(Mark(Kind.CLOSE, ((self._tokens[stop].start, outer[1]),), start))
 
     def _run(self, start: int, stop: int) -> None:
         format, is_code = "", False
-        for number in self._inside(start + 1, stop):
+        for number in self._source.children(start + 1, stop):
             name = self._tokens[number].name.removeprefix(self._dialect.prefix)
-            begin, end = self._span(number)
+            begin, end = self._source.span(number)
             raw: Raw = (f"<{self._prefix}r>{format}", (begin, end), f"</{self._prefix}r>")
             if name == "rPr":
                 written = self._source.text[begin:end]
@@ -231,7 +215,7 @@ class _Paragraph:
                 self._ruby(number, raw)
             elif name == "noBreakHyphen":
                 self._items.append((Text("\u2011"), format))
-            elif name in self._dialect.breaks and "w:type=" not in self._written(number):
+            elif name in self._dialect.breaks and "w:type=" not in self._source.written(number):
                 self._add(Mark(Kind.LINE, raw))
             elif name in ("tab", "ptab", *self._dialect.breaks):
                 self._add(Mark(Kind.BREAK, raw))
@@ -242,8 +226,9 @@ class _Paragraph:
     def _ruby(self, number: int, raw: Raw) -> None:
         """Add characters with their reading, which stays."""
         before, _, after = raw
-        start, end = self._span(number)
-        bases = [n for n in self._inside(number + 1, self._source.end(number)) if self._tokens[n].name == "w:rubyBase"]
+        start, end = self._source.span(number)
+        children = self._source.children(number + 1, self._source.end(number))
+        bases = [each for each in children if self._tokens[each].name == "w:rubyBase"]
         if not bases or self._is_collecting():
             self._add(Mark(Kind.POINT, raw))
             return
@@ -255,7 +240,7 @@ class _Paragraph:
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
         """Add the text of an element, in which the characters of a line's end break lines."""
         characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
-        if self._dialect.marks_spaces and "preserve" not in self._written(number):
+        if self._dialect.marks_spaces and "preserve" not in self._source.written(number):
             characters = characters.strip()
         line_end, code = self._dialect.line_end, self._dialect.code
         writer = RunWriter(self._dialect, self._prefix, format)

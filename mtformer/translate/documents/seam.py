@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mtformer.support.errors import UserError
+from mtformer.text.languages import base_language, is_language
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.source import Source
 
@@ -27,6 +28,25 @@ class Settings:
     bilingual: bool = False
     columns: Sequence[str] = ()
     name: str = "the document"
+
+    def new_target_language(self, named: str) -> str | None:
+        """Return the language that a file has to name as that of its translations; None if it names it already.
+
+        Args:
+            named: the one that it names; empty if there is none. Templates name that of the source.
+
+        Raises:
+            UserError: it is another language, so that the file would have translations into two.
+        """
+        language = base_language(named.strip().lower())
+        if language == base_language(self.tgt_lang):
+            return None
+        if is_language(named) and language != base_language(self.src_lang):
+            raise UserError(
+                f"{self.name} names {named.strip()} as the language of its translations, not {self.tgt_lang}: take a "
+                "file without translations, or correct the language in it"
+            )
+        return self.tgt_lang
 
 
 class Document(Protocol):
