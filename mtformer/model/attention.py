@@ -68,15 +68,10 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = Linear(d_model, d_model)  # W^O
         self.dropout = Dropout(dropout)
 
-    def project_qkv(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh), in one product.
-
-        Args:
-            x: (B, T, D), the input of self-attention.
-            start: the position of the first of the T vectors.
-        """
+    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Project (B, T, D) to the queries, keys and values of self-attention, each (B, H, T, Dh), in one product."""
         q, k, v = (self._split_heads(part) for part in self.qkv_proj(x).chunk(3, dim=-1))
-        return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
+        return (rotate(q), rotate(k), v) if self.rotary else (q, k, v)
 
     def project_q(self, x: Tensor) -> Tensor:
         """Project (B, T, D) to queries (B, H, T, Dh)."""
