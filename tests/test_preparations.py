@@ -149,6 +149,7 @@ def test_letters_without_a_known_form_stay_with_a_note() -> None:
         ("THE DOGS OF THE U.S. PLAY", "The dogs of the U.S. play"),
         ("Two Dogs Play In The Snow.", "Two dogs play in the snow."),
         ("The Dogs And The Men Of Berlin", "The dogs and the men of Berlin"),
+        ("THE DOGS PLAY COVID-19 IN THE mp3 OF DOG.PDF", "The dogs play COVID-19 in the mp3 of DOG.PDF"),
     ],
 )
 def test_caps_and_titles_are_undone_for_the_model_and_redone(tokenizer: Tokenizer, given: str, leaf: str) -> None:

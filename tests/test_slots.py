@@ -1,6 +1,7 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,13 +11,26 @@ import pytest
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.slots import FEW, MANY, NAMES, SLOTS, never_split, pair_with_slots, with_slots, written_for
+from mtformer.text.slots import (
+    FEW,
+    MANY,
+    NAMES,
+    SLOTS,
+    known_slots,
+    never_split,
+    outside_codes,
+    pair_with_slots,
+    with_slots,
+    written_for,
+)
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.plan import Plan, run
 from mtformer.translate.planner import Planner
+from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 
 
@@ -29,6 +43,7 @@ def shown(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "slotted"),
     [
+        ("See REPORT_A.PDF and Img_2.jpg.", "See <N> and <N>."),
         ("I have 2 dogs, 17 cats and 1 bird.", "I have <F> dogs, <M> cats and 1 bird."),
         ("Invoice 4711 of 3/14/2021 over €1,250.50.", "Invoice <M> of <M> over €<M>."),
         ("At 10:45 on 2021-03-14.", "At <M> on <M>."),
@@ -46,7 +61,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
     found = with_slots(text, "en", "zh")
     assert found is not None
     assert shown(found.text) == slotted
-    assert found.filled(found.text) == text
+    assert found.filled([found.text]) == [text]
     assert found.fits(found.text)
 
 
@@ -55,6 +70,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
     [
         ("zh", "３５０元，１２：３０", "<M>元，<M>"),
         ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<F>万<M>"),
+        ("zh", "1万2千人", "<M>人"),
         ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
         ("de", "Mein Freund Kwazor Mbati wohnt hier.", "Mein Freund <N> wohnt hier."),
         ("de", "Hast du heute Szaou gesehen?", "Hast du heute <N> gesehen?"),
@@ -90,7 +106,7 @@ def test_each_value_of_the_suite_gets_a_slot(language: str) -> None:
         assert faithful_report.is_slotted(line, language, len), line
         found = with_slots(line.text, language, "en", n_tokens=len)
         assert found is not None
-        assert faithful_report.is_kept(line, found.filled(found.text), language, "en"), line
+        assert faithful_report.is_kept(line, found.filled([found.text])[0], language, "en"), line
 
 
 @pytest.mark.parametrize("text", ["One dog.", "1 dog", "", "A T-shirt."])
@@ -102,11 +118,33 @@ def test_each_number_comes_back_once() -> None:
     found = with_slots("12 of 30", "en", "de")
     assert found is not None
     first, second = found.fillings
-    assert found.is_exact(f"{second} {first}")
+    assert found.fits(f"{second} {first}")
     assert not found.fits(first)
-    assert not found.is_exact(f"{first} {second} {second}")
-    assert not found.is_exact(f"{first} {second} {MANY[7]}")
-    assert found.filled(f"{first} {first} und {MANY[7]} {second}.") == "12 und 30."
+    assert not found.repeats(f"{second} {first}")
+    assert found.repeats(f"{first} {second} {second}")
+    assert known_slots(f"{MANY[7]}{first}, {FEW[0]} {second} {MANY[7]}.", found.text) == f"{first}, {second}."
+    assert found.filled([f"{first} {first} und {second} ?"]) == ["12 und 30 ?"]
+    assert found.filled([first, f" {first}", second]) == ["12", "", "30"]
+
+
+def test_a_text_with_more_slot_characters_than_can_be_replaced_stays() -> None:
+    found = with_slots(f"{MANY[0]} and 12", "en", "de")
+    assert found is not None
+    assert found.filled([found.text]) == [f"{MANY[0]} and 12"]
+    assert with_slots(f"{''.join(SLOTS[:5])} and 12", "en", "de") is None
+
+
+@pytest.mark.parametrize("text", ["1" + ",000" * 2_000, f"{'9' * 5_000}万", "9" * 5_000])
+def test_numbers_of_thousands_of_digits_come_back(text: str) -> None:
+    found = with_slots(text, "zh", "de")
+    assert found is not None
+    assert found.filled([found.text]) == [text.replace(",", ".")]
+
+
+@pytest.mark.parametrize(("text", "language"), [("Ab " * 20_000, "de"), ("a" * 100_000, "en"), ("a." * 50_000, "en")])
+def test_long_texts_are_searched_in_linear_time(text: str, language: str) -> None:
+    """Else a request could hold a server for minutes."""
+    assert with_slots(text, language, "fr", n_tokens=lambda word: len(word) - 1) is None
 
 
 @pytest.mark.parametrize(
@@ -134,6 +172,10 @@ def test_each_number_comes_back_once() -> None:
         ("10:45", "en", "de", "10:45"),
         ("3/14", "en", "de", "3/14"),
         ("1.2.3", "en", "de", "1.2.3"),
+        ("192.168.100.200", "de", "en", "192.168.100.200"),  # an address
+        ("192.168.100", "de", "en", "192,168,100"),
+        ("1.250", "und", "en", "1.250"),
+        ("1万2千", "zh", "en", "12,000"),
         ("14.03.2021", "de", "en", "14.03.2021"),
         ("1,25", "en", "de", "1,25"),  # no number of English
     ],
@@ -242,3 +284,58 @@ def test_codes_that_get_lost_are_noted(characters: Tokenizer) -> None:
     engine = Copying(lambda ids: ids[:5])
     found = result(characters, engine, lambda planner: planner.plan("I see COVID-19 in f_1.pdf."))
     assert (found.text, found.notes) == ("I se", ("check: names lost: COVID-19 f_1.pdf",))
+
+
+def test_codes_for_which_no_slot_was_left_are_noted(characters: Tokenizer) -> None:
+    engine = Copying(lambda ids: ids[:-3])
+    found = result(characters, engine, lambda planner: planner.plan("a1 b2 c3 d4 e5"))
+    assert (found.text, found.notes) == ("a1 b2 c3 d4", ("check: names lost: e5",))
+
+
+def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> None:
+    """Nobody would know what they stand for."""
+    [made_up] = characters.tgt.ids([MANY[2]])
+    engine = Copying(lambda ids: [*ids, made_up])
+    found = result(characters, engine, lambda planner: planner.plan("a dog"))
+    assert (found.text, found.tokens[-2:], found.notes) == ("a dog", ("", "</s>"), ("check: made-up numbers removed",))
+    text = "".join(SLOTS[:5])  # of its own, more than can be replaced
+    found = result(characters, engine, lambda planner: planner.plan(text))
+    assert (found.text, found.notes) == (text + MANY[2], ())
+
+
+def test_tokens_have_each_number_once(characters: Tokenizer) -> None:
+    engine = Copying(lambda ids: [*ids, ids[-1]])
+    found = result(characters, engine, lambda planner: planner.plan("a 12"))
+    assert (found.text, found.tokens) == ("a 12", ("▁", "a", "▁", "12", "", "</s>"))
+    assert found.notes == ("check: repeated numbers removed",)
+
+
+class Forgetful(Copying):
+    """An engine whose three best hypotheses lack the last token."""
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return as many hypotheses as are asked for."""
+        return [
+            [Hypothesis(list(each.src[: -1 - (n < 3)]), [-1.0 - n]) for n in range(each.options.n_best)]
+            for each in requests
+        ]
+
+
+def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
+    found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
+    assert (found.text, found.notes) == ("a 12", ("check: numbers added",))
+
+
+def test_a_term_keeps_its_place_in_a_text_with_doubled_spaces(characters: Tokenizer) -> None:
+    terms = Terms(Glossary([("a380 jet", "Jet")]), characters, src_lang="en", tgt_lang="de")
+    read = result(
+        characters, Copying(), lambda planner: replace(planner, terms=terms).plan("the     old     a380 jet 12")
+    )
+    assert (read.text, [term.tgt for term in read.terms]) == ("the old a380 jet 12", ["Jet"])
+    planner = Planner(Copying(), characters, SearchOptions(), tgt_lang="de", max_length=80, src_lang="en", slots=True)  # type: ignore[arg-type]
+    assert planner.texts_read("the a1 12") == ["the ⟨a1⟩ ⟨12⟩"]
+
+
+def test_codes_stay_in_capitals_as_they_are() -> None:
+    assert outside_codes(str.lower, "See COVID-19 and REPORT.PDF at HTTP") == "see COVID-19 and REPORT.PDF at http"
+    assert outside_codes(str.upper, "see mp3 or a_1.pdf") == "SEE mp3 OR a_1.pdf"

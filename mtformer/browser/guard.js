@@ -3,6 +3,7 @@
 
 const LOOP = "repeats itself";
 const REPEATED_NUMBERS = "repeated numbers removed";
+const MADE_UP_NUMBERS = "made-up numbers removed";
 const LOST_NAMES = "names lost: "; // and codes, where slots cannot keep them
 const DOUBLED = "doubles words";
 const EMPTY = "empty";

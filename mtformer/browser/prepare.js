@@ -243,7 +243,7 @@ class Casing {
     const usual = this.trueCased(text, restore ? (word) => this.usual(word) : (word) => this.undone(word));
     const fewestSaved = restore === inCapitals ? 0 : 1;
     if (usual === text || this.count(text) - this.count(usual) < fewestSaved) return null;
-    return { parts: [usual], restore: ([part]) => (restore ? { ...part, text: restore(part.text) } : part) };
+    return { parts: [usual], restore: ([part]) => (restore ? { ...part, text: outsideCodes(restore, part.text) } : part) };
   }
 
   count(text) {
@@ -268,7 +268,7 @@ class Casing {
 
   /** Writes the words of a text in their usual forms, and starts it as the model knows sentences. */
   trueCased(text, usualForm) {
-    const usual = text.replace(CASED_WORD, usualForm);
+    const usual = outsideCodes((part) => part.replace(CASED_WORD, usualForm), text);
     const first = usual !== text && this.startsWithCapital && new RegExp(FIRST_LETTER, "u").exec(usual);
     if (!first) return usual;
     const end = first.index + first[0].length;

@@ -5,13 +5,14 @@ const LATIN = "A-Za-z0-9_\u00c0-\u024f";
 const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";
 const ADDRESS =
   `(?:https?://|www\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
-  `|[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+`;
+  `|(?<![${LATIN}.+\\-])[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+`;
 const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${LATIN}])`;
+const EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js";
 const CODE =
-  `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png` +
-  `|gif|svg|mp[34]|wav|zip|gz|exe|py|js)(?![${LATIN}])|` +
+  `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:${EXTENSION}|${EXTENSION.toUpperCase()})(?![${LATIN}])|` +
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
+const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const DATE =
   "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
   "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
@@ -21,20 +22,22 @@ const GROUPS = "\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:,\\p{Nd}+)?";
 const PLAIN_NUMBER = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,'’．]\\p{Nd}+)*";
 const MYRIADS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
 const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
-const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3})+|\\p{Nd}+)(?:[.．]\\p{Nd}+)?[十百千]?[万萬亿億]";
+const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3}){1,4}|\\p{Nd}{1,15})(?:[.．]\\p{Nd}{1,15})?[十百千]?[万萬亿億]";
 const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:\.(?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
 const WITH_MYRIADS = ["zh", "yue", "ja"];
 const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
 const MONTH = "月";
+const UNDETERMINED = "und";
 const FOUND = new RegExp(
-  `(?<slot>[\\ue000-\\ue00f])|(?<code>${ADDRESS}|${PLACEHOLDER}|${CODE})|(?<phone>${PHONE})` +
+  `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
     `|(?<![\\p{Nd}.,])(?<groups>${GROUPS})(?![\\p{Nd}.,]?\\p{Nd})` +
-    `|(?<![A-Za-z_])(?<number>(?:${MYRIAD})+(?:\\p{Nd}{4})?(?![\\p{Nd}.,]?\\p{Nd})|${PLAIN_NUMBER})`,
+    `|(?<![A-Za-z_])(?<number>(?:${MYRIAD})+(?:\\p{Nd}千|\\p{Nd}{4})?(?![\\p{Nd}.,]?\\p{Nd})|${PLAIN_NUMBER})`,
   "gu",
 );
 const SLOT = /[\ue000-\ue00f]/g;
-const NEEDLESS_SPACES = new RegExp(`[${SPACE}]+([${SPACE}]|[.,;:!?]|$)`, "gu");
+const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
+const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
 const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
 const CAPITALIZED = new RegExp(
   `(?<![A-Za-z\\u00c0-\\u017f'’\\-])${LATIN_NAME}(?: ${LATIN_NAME})*(?![A-Za-z\\u00c0-\\u017f])`,
@@ -48,6 +51,7 @@ const DETERMINED = new RegExp(
     '(?: [a-zäöüß]+e[mnrs]?)?) [„»"]?$',
   "u",
 );
+const LONGEST_BEFORE = 100; // characters before a word that tell a noun
 const GENITIVE = new RegExp(`(?<![${WORD}])[A-ZÄÖÜ][${WORD}]*s [„»"]?$`, "u");
 const FEWEST_TOKENS_OF_RARE = 4; // of a word that training has hardly seen
 const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is spelled
@@ -66,15 +70,19 @@ class SlotMaker {
     entities.sort((a, b) => a.start - b.start || (a.text < b.text ? -1 : Number(a.text > b.text)));
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
+    const names = [];
     for (const { start, text: written, kind } of entities) {
-      if (!free[kind].length || start < place) continue;
-      const slot = free[kind].shift();
-      originals.set(slot, written);
-      fillings.set(slot, kind === "names" ? written : writtenFor(written, this.src, this.tgt));
-      slotted += text.slice(place, start) + slot;
-      place = start + written.length;
+      if (start < place) continue;
+      if (kind === "names") names.push(written);
+      if (free[kind].length) {
+        const slot = free[kind].shift();
+        originals.set(slot, written);
+        fillings.set(slot, kind === "names" ? written : writtenFor(written, this.src, this.tgt));
+        slotted += text.slice(place, start) + slot;
+        place = start + written.length;
+      } else if (written.search(SLOT) === 0) return null;
     }
-    return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, this.slots.names) : null;
+    return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, names) : null;
   }
 
   /** What a slot can stand for, in order, each { start, text, kind }. */
@@ -98,7 +106,7 @@ class SlotMaker {
       const n = this.tokenizer.countSrcTokens(word);
       const isSpelled = n >= FEWEST_SPELLED && word.length <= MOST_LETTERS_A_TOKEN * n;
       if (!hasNouns) return n >= FEWEST_TOKENS_OF_RARE || isSpelled;
-      return isSpelled && !NOUN.test(word) && !isNounAfter(text.slice(0, index));
+      return isSpelled && !NOUN.test(word) && !isNounAfter(text.slice(Math.max(0, index - LONGEST_BEFORE), index));
     };
     return Array.from(text.matchAll(CAPITALIZED)).flatMap(({ 0: group, index }) => {
       const words = Array.from(group.matchAll(NAME_WORD));
@@ -146,25 +154,18 @@ function hasMyriads(text) {
 }
 
 /** Writes a number with the separators of another language; what may be something else stays as it is. */
-function writtenFor(given, { numbers: src, has_spaced_groups: hasSpacedGroups }, { base, numbers: tgt }) {
+function writtenFor(given, { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups }, { base, numbers: tgt }) {
   let text = given;
   if (!WITH_MYRIADS.includes(base)) {
-    if (hasMyriads(text)) return grouped(plainValue(text), tgt.group);
+    if (hasMyriads(text)) return plainValue(text).replace(/\B(?=(?:\d{3})+$)/g, tgt.group);
     text = inAscii(text);
   }
-  if (src.point === tgt.point && src.group === tgt.group) return text;
   const groups = hasSpacedGroups ? " \\u00a0\\u202f" : src.group;
   const thousands = `\\p{Nd}{1,3}(?:[${groups}]\\p{Nd}{3})+`;
-  const match = new RegExp(`^(?<whole>${thousands}|\\p{Nd}+)(?:[${src.point}](?<decimals>\\p{Nd}+))?$`, "u").exec(text);
-  if (!match || isInDigits(text)) return text;
-  const { whole, decimals } = match.groups;
-  const written = isInDigits(whole) ? whole : grouped(whole.replace(/[^\p{Nd}]/gu, ""), tgt.group);
-  return decimals === undefined ? written : `${written}${tgt.point}${decimals}`;
-}
-
-/** Writes thousands with a separator. */
-function grouped(digits, separator) {
-  return BigInt(asciiDigits(digits)).toString().replace(/\B(?=(?:\d{3})+$)/g, separator);
+  const match = new RegExp(`^(?<whole>${thousands}|\\p{Nd}+)(?<decimals>[${src.point}]\\p{Nd}+)?$`, "u").exec(text);
+  if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
+  const { whole, decimals = "" } = match.groups;
+  return whole.replace(/[^\p{Nd}]/gu, tgt.group) + decimals.replace(src.point, tgt.point);
 }
 
 /** A text with slots: what each stands for in it, and in a translation. */
@@ -178,45 +179,53 @@ class Slotted {
     return Array.from(this.fillings.keys()).every((slot) => translation.includes(slot));
   }
 
-  /** Whether a translation has each slot once, and no others. */
-  isExact(translation) {
-    const slots = translation.match(SLOT) ?? [];
-    return slots.length === this.fillings.size && this.fits(translation);
-  }
-
-  /** Puts back what the slots in a text stand for: each once, where it comes first. */
-  filled(text) {
-    const filled = filledTokens([text], this.fillings)[0];
-    return this.isExact(text) ? filled : filled.replace(NEEDLESS_SPACES, "$1");
-  }
-
   /** Puts slots in place of what they stand for in a translation, or in the start of one. */
   emptied(translation) {
     const byLength = Array.from(this.fillings).sort(([, a], [, b]) => b.length - a.length);
     return byLength.reduce((text, [slot, filling]) => text.replace(filling, slot), translation);
   }
 
-  /** A translation that was made without slots, with a note on the names that it lacks. */
+  /** A translation with a note on the codes and names that it lacks. */
   withLostNames({ text, notes }) {
-    const isLost = ([slot, name]) => this.names.includes(slot) && !text.includes(name);
-    const lost = Array.from(this.fillings).filter(isLost).map(([, name]) => name);
+    const lost = this.names.filter((name) => !text.includes(name));
     return { text, notes: lost.length ? [...notes, `${FLAG}${LOST_NAMES}${lost.join(" ")}`] : notes };
   }
 
-  /** A translation with what its slots stand for, in its notes, too. */
+  /** A translation with what its slots stand for. */
   restored({ text, notes }) {
-    const repeated = this.isExact(text) ? [] : [FLAG + REPEATED_NUMBERS];
-    return { text: this.filled(text), notes: [...notes.map((note) => this.filled(note)), ...repeated] };
+    const isRepeated = (text.match(SLOT) ?? []).length > this.fillings.size;
+    return { text: this.filled(text), notes: isRepeated ? [...notes, FLAG + REPEATED_NUMBERS] : notes };
+  }
+
+  /** Puts back what the slots in a text stand for: each once, where it comes first. */
+  filled(text) {
+    return filledTokens([text], this.fillings)[0];
   }
 }
 
 /** Texts of tokens with what their slots stand for, each once. */
 function filledTokens(tokens, fillings) {
   const left = new Map(fillings);
-  const take = (slot) => {
-    const filling = left.get(slot) ?? "";
+  const take = (_, space, slot) => {
+    const filling = left.get(slot);
     left.delete(slot);
-    return filling;
+    return filling === undefined ? "" : space + filling;
   };
-  return tokens.map((token) => token.replace(SLOT, take));
+  return tokens.map((token) => token.replace(SPACED_SLOT, take));
+}
+
+/** A translation without the slots that its source lacks: nobody knows what they stand for. */
+function withoutMadeUp(source, { text, notes }) {
+  const known = text.replace(SPACED_SLOT, (spaced, _, slot) => (source.includes(slot) ? spaced : ""));
+  return { text: known, notes: known === text ? notes : [...notes, FLAG + MADE_UP_NUMBERS] };
+}
+
+/** Changes a text, but not the addresses, placeholders, names of files and other codes in it. */
+function outsideCodes(change, text) {
+  let [changed, place] = ["", 0];
+  for (const { 0: code, index } of text.matchAll(CODES)) {
+    changed += change(text.slice(place, index)) + code;
+    place = index + code.length;
+  }
+  return changed + change(text.slice(place));
 }

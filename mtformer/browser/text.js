@@ -134,7 +134,7 @@ class TextPlanner {
   /** The translation of a text from the hypotheses for its parts. */
   translation(leaf, hypotheses) {
     const checked = this.checked(leaf, hypotheses);
-    if (leaf.slotted) return leaf.slotted.restored(checked);
+    if (leaf.slotted) return leaf.slotted.withLostNames(leaf.slotted.restored(checked));
     return leaf.dropped ? leaf.dropped.withLostNames(checked) : checked;
   }
 
@@ -142,10 +142,11 @@ class TextPlanner {
     return this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
   }
 
-  unchecked({ requests }, hypotheses) {
+  unchecked({ text, requests }, hypotheses) {
     const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes: [] }));
     const notes = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
-    return joinTranslations(parts, this.joiner, notes);
+    const joined = joinTranslations(parts, this.joiner, notes);
+    return this.slotMaker ? withoutMadeUp(text, joined) : joined;
   }
 
   /** The problems of the translation of a text, given the hypotheses for its parts. */

@@ -6,14 +6,13 @@ what is remembered outside of the model, so that no digit can change.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
 from mtformer.config import TokenizerConfig
-from mtformer.text.languages import base_language, decimal_and_group, has_spaced_groups
+from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
 from mtformer.text.pairs import SentencePair
 from mtformer.text.words import Span
 
@@ -23,18 +22,19 @@ FEW = tuple(map(chr, range(0xE008, 0xE00C)))
 NAMES = tuple(map(chr, range(0xE00C, 0xE010)))
 SLOTS = (*MANY, *FEW, *NAMES)
 _SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
-_DOUBLED_SPACES = re.compile(r"\s+(\s|[.,;:!?]|$)")
+_SPACED_SLOT = re.compile(rf"(\s*)({_SLOT.pattern})")
 
 _LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
 _CHINESE = r"\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
-_ADDRESS = rf"(?:https?://|www\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])|[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
+_ADDRESS = rf"(?:https?://|www\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])|(?<![{_LATIN}.+-])[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
+_EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
 _CODE = (  # report_2.pdf, mp3, v2.0, COVID-19, 3D
-    rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif"
-    rf"|svg|mp[34]|wav|zip|gz|exe|py|js)(?![{_LATIN}])|"
+    rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
 )
+_CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _DATE = (  # also 3/14 and 24/7
     r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
     r"|\d{1,4}/\d{1,4}(?!/)"
@@ -46,18 +46,18 @@ _WIDE = "０-９"
 _NUMBER = rf"[{_WIDE}]{{1,3}}(?:，[{_WIDE}]{{3}})+(?![{_WIDE}])|\d+(?:[.,'’．]\d+)*"
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}  # of Chinese and Japanese
 _MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000}  # of these: 千 alone is also a kilo, as in 千米
-_MYRIAD = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:[.．]\d+)?[十百千]?[万萬亿億]"
+_MYRIAD = r"(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:[.．]\d{1,15})?[十百千]?[万萬亿億]"
 _IN_MYRIADS = re.compile(r"(?P<whole>[\d,]+)(?:\.(?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[万萬亿億]?)")
 _WITH_MYRIADS = ("zh", "yue", "ja")
+_IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
 _AS_ASCII = str.maketrans("０１２３４５６７８９，．：", "0123456789,.:")
 _MONTH = "月"
 _FOUND = re.compile(
-    rf"(?P<slot>{_SLOT.pattern})|(?P<code>{_ADDRESS}|{_PLACEHOLDER}|{_CODE})|(?P<phone>{_PHONE})"
+    rf"(?P<slot>{_SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
     rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)"
-    rf"|(?<![A-Za-z_])(?P<number>(?:{_MYRIAD})+(?:\d{{4}})?(?![\d.,]?\d)|{_NUMBER})"
+    rf"|(?<![A-Za-z_])(?P<number>(?:{_MYRIAD})+(?:\d千|\d{{4}})?(?![\d.,]?\d)|{_NUMBER})"
 )
-_KINDS = ("slot", "code", "phone", "date", "time", "groups", "number")
 _FEWEST_FEW, _MOST_FEW = 2, 4
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
@@ -68,6 +68,7 @@ _DETERMINED = re.compile(  # what comes next in German is a noun rather than a n
     r"|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)"
     r"(?: [a-zäöüß]+e[mnrs]?)?) [„»\"]?$"
 )
+_LONGEST_BEFORE = 100  # characters before a word that tell a noun
 _GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
 _FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
@@ -131,7 +132,7 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
     So is that of a month in Chinese or Japanese, which has a name in other languages.
     """
     for match in _FOUND.finditer(text):
-        kind = next(name for name in _KINDS if match[name] is not None)
+        kind = match.lastgroup
         if kind == "number" and text[match.end() : match.end() + 1] == _MONTH:
             continue
         if kind == "groups" and not has_spaced_groups(language):
@@ -177,24 +178,15 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """
     if base_language(tgt_lang) not in _WITH_MYRIADS:
         if not _MYRIADS.keys().isdisjoint(text):
-            return _grouped(_value(text), tgt_lang)
+            return f"{int(_value(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
         text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
-    if (src_point, src_group) == (tgt_point, tgt_group):
-        return text
     groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
     grouped = rf"\d{{1,3}}(?:[{groups}]\d{{3}})+"
-    match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?:{re.escape(src_point)}(?P<decimals>\d+))?", text)
-    if match is None or text.isdigit():
+    match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?P<decimals>{re.escape(src_point)}\d+)?", text)
+    if match is None or base_language(src_lang) == UNDETERMINED or _IP_ADDRESS.fullmatch(text):
         return text
-    whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"]
-    written = whole if match["whole"].isdigit() else _grouped(whole, tgt_lang)
-    return written if decimals is None else f"{written}{tgt_point}{decimals}"
-
-
-def _grouped(digits: str, language: str) -> str:
-    """Write thousands with the separator of a language."""
-    return f"{int(digits):,}".replace(",", decimal_and_group(language)[1])
+    return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
 
 
 @dataclass(frozen=True)
@@ -204,18 +196,25 @@ class Slotted:
     Attributes:
         text: the text.
         fillings: what each slot stands for in a translation.
+        names: the codes and names in the text, also those that no slot was left for.
     """
 
     text: str
     fillings: Mapping[str, str]
+    names: Sequence[str]
+
+    @property
+    def shown(self) -> str:
+        """The text as people can read it: ⟨4711⟩ dogs."""
+        return _SLOT.sub(lambda slot: f"⟨{self.fillings[slot[0]]}⟩", self.text)
 
     def fits(self, translation: str) -> bool:
         """Tell whether a translation has each slot."""
         return all(slot in translation for slot in self.fillings)
 
-    def is_exact(self, translation: str) -> bool:
-        """Tell whether a translation has each slot once, and no others."""
-        return Counter(_SLOT.findall(translation)) == Counter(self.fillings.keys())
+    def repeats(self, translation: str) -> bool:
+        """Tell whether a translation has a slot more than once."""
+        return len(_SLOT.findall(translation)) > len(self.fillings)
 
     def emptied(self, translation: str) -> str:
         """Put slots in place of what they stand for in a translation, or in the start of one."""
@@ -224,14 +223,31 @@ class Slotted:
         return translation
 
     def lost_names(self, translation: str) -> list[str]:
-        """Return the codes and names that a translation without slots lacks."""
-        return [name for slot, name in self.fillings.items() if slot in NAMES and name not in translation]
+        """Return the codes and names that a translation, whose slots are filled, lacks."""
+        return [name for name in self.names if name not in translation]
 
-    def filled(self, text: str) -> str:
-        """Put back what the slots in a text stand for: each once, where it comes first."""
+    def filled(self, texts: Iterable[str]) -> list[str]:
+        """Put back what the slots in successive texts stand for: each once, where it comes first."""
         remaining = dict(self.fillings)
-        filled = _SLOT.sub(lambda slot: remaining.pop(slot[0], ""), text)
-        return filled if self.is_exact(text) else _DOUBLED_SPACES.sub(r"\1", filled)
+
+        def filling(slot: re.Match[str]) -> str:
+            return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else ""
+
+        return [_SPACED_SLOT.sub(filling, text) for text in texts]
+
+
+def known_slots(text: str, source: str) -> str:
+    """Drop the slots from a translation, or a part of it, that its source lacks."""
+    return _SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else "", text)
+
+
+def outside_codes(change: Callable[[str], str], text: str) -> str:
+    """Change a text, but not the addresses, placeholders, names of files and other codes in it."""
+    parts, place = [], 0
+    for code in _CODES.finditer(text):
+        parts += [change(text[place : code.start()]), code[0]]
+        place = code.end()
+    return "".join([*parts, change(text[place:])])
 
 
 def with_slots(
@@ -244,6 +260,8 @@ def with_slots(
 ) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
 
+    So is a text with more slots of its own than can be replaced.
+
     Args:
         text: the text. If it has more numbers than there are slots, the last ones stay.
         src_lang: its language.
@@ -252,17 +270,21 @@ def with_slots(
         kept: spans that stay as they are.
     """
     free = {slots: list(slots) for slots in (MANY, FEW, NAMES)}
-    parts, fillings, place = [], {}, 0
+    parts, fillings, names, place = [], {}, [], 0
     for entity in sorted([*find_entities(text, src_lang), *_rare_names(text, src_lang, n_tokens)]):
-        slots = free[tuple(entity.slots)]
-        if not slots or entity.start < place or not _is_free(entity, kept):
+        if entity.start < place or not _is_free(entity, kept):
             continue
-        slot = slots.pop(0)
-        is_number = entity.slots is not NAMES
-        fillings[slot] = written_for(entity.text, src_lang, tgt_lang) if is_number else entity.text
-        parts += [text[place : entity.start], slot]
-        place = entity.end
-    return Slotted("".join([*parts, text[place:]]), fillings) if fillings else None
+        is_name = entity.slots is NAMES
+        names += [entity.text] * is_name
+        slots = free[tuple(entity.slots)]
+        if slots:
+            slot = slots.pop(0)
+            fillings[slot] = entity.text if is_name else written_for(entity.text, src_lang, tgt_lang)
+            parts += [text[place : entity.start], slot]
+            place = entity.end
+        elif entity.text in SLOTS:
+            return None
+    return Slotted("".join([*parts, text[place:]]), fillings, names) if fillings else None
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
@@ -277,21 +299,15 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
         [entity for find in finders for entity in find(text, language)]
         for text, language in zip(pair, languages, strict=True)
     ]
-    matched = _matched(*found)
     free = {slots: rng.sample(slots, len(slots)) for slots in (MANY, FEW, NAMES)}
-    changes: tuple[list[tuple[Entity, str]], ...] = ([], [])
-    taken: tuple[list[Span], ...] = ([], [])
-    for of_sides in matched:
+    changes: tuple[dict[Span, str], ...] = ({}, {})  # by their places
+    for of_sides in _matched(*found):
         slots = free[tuple(of_sides[0].slots)]
-        is_free = all(_is_free(entity, spans) for entity, spans in zip(of_sides, taken, strict=True))
-        if slots and is_free:
+        if slots and all(map(_is_free, of_sides, changes)):
             slot = slots.pop()
-            for entity, change, spans in zip(of_sides, changes, taken, strict=True):
-                change.append((entity, slot))
-                spans.append((entity.start, entity.end))
-    if not changes[0]:
-        return None
-    return SentencePair(*map(_replaced, pair, changes))
+            for entity, change in zip(of_sides, changes, strict=True):
+                change[entity.start, entity.end] = slot
+    return SentencePair(*map(_replaced, pair, changes)) if changes[0] else None
 
 
 def _rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iterator[Entity]:
@@ -305,7 +321,8 @@ def _rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Ite
         n = n_tokens(word[0])
         is_spelled = len(word[0]) <= _MOST_LETTERS_A_TOKEN * n
         if has_nouns:
-            is_noun = _NOUN.search(word[0]) is not None or _is_noun_after(text[: word.start()])
+            before = text[max(0, word.start() - _LONGEST_BEFORE) : word.start()]
+            is_noun = _NOUN.search(word[0]) is not None or _is_noun_after(before)
             return n >= _FEWEST_SPELLED and is_spelled and not is_noun
         return n >= _FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
@@ -353,11 +370,11 @@ def _names(text: str, language: str) -> Iterator[Entity]:
             yield Entity(word.start(), word[0], word[0], NAMES)
 
 
-def _is_free(entity: Entity, spans: Sequence[Span]) -> bool:
+def _is_free(entity: Entity, spans: Iterable[Span]) -> bool:
     return not any(entity.start < end and start < entity.end for start, end in spans)
 
 
-def _replaced(text: str, changes: Sequence[tuple[Entity, str]]) -> str:
-    for entity, slot in sorted(changes, reverse=True):  # places to the left stay
-        text = text[: entity.start] + slot + text[entity.end :]
+def _replaced(text: str, changes: Mapping[Span, str]) -> str:
+    for (start, end), slot in sorted(changes.items(), reverse=True):  # places to the left stay
+        text = text[:start] + slot + text[end:]
     return text

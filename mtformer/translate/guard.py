@@ -10,12 +10,14 @@ from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
+from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
 REPEATED_NUMBERS = "repeated numbers removed"
+MADE_UP_NUMBERS = "made-up numbers removed"
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
 LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
@@ -265,3 +267,26 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
             "min_length": max(options.min_length, min_length, 1),
         }
     )
+
+
+def without_made_up(source: str, translation: Translation) -> Translation:
+    """Drop the slots that a source lacks from its translation: nobody knows what they stand for."""
+    text = known_slots(translation.text, source)
+    if text == translation.text:
+        return translation
+    tokens = tuple(known_slots(token, source) for token in translation.tokens)
+    return replace(translation, text=text, tokens=tokens, notes=(*translation.notes, FLAG + MADE_UP_NUMBERS))
+
+
+def filled(slotted: Slotted, translation: Translation) -> Translation:
+    """Return a translation with what its slots stand for, in its tokens, too."""
+    [text], tokens = map(slotted.filled, ([translation.text], translation.tokens))
+    notes = (FLAG + REPEATED_NUMBERS,) if slotted.repeats(translation.text) else ()
+    return replace(translation, text=text, tokens=tuple(tokens), notes=(*translation.notes, *notes))
+
+
+def with_lost_names(slotted: Slotted, translation: Translation) -> Translation:
+    """Return a translation with a note on the codes and names that it lacks."""
+    lost = slotted.lost_names(translation.text)
+    notes = (f"{FLAG}{LOST_NAMES}{' '.join(lost)}",) if lost else ()
+    return replace(translation, notes=(*translation.notes, *notes))

@@ -16,15 +16,17 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import cut
 from mtformer.translate.guard import (
     ADDED,
-    LOST_NAMES,
-    REPEATED_NUMBERS,
     SOURCE_REPEATS,
     Guard,
+    filled,
     may_keep_numbers,
     stricter,
+    with_lost_names,
+    without_made_up,
 )
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from mtformer.translate.fuzzy import FuzzyMatches
     from mtformer.translate.translation_memory import TranslationMemory
 
+_SLOTS_BEAM = 8  # of a search for translations that have each slot
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -132,11 +135,11 @@ class Planner:
         leaves = list(tree.leaves())
         if len(leaves) != 1:
             return []
-        slotted = self._with_slots(leaves[0]) if self.slots else None
+        slotted = self._with_slots(leaves[0])
         translations = list[Translation]()
         if slotted is not None:
             begun = yield from self._plan_begun(slotted.text, slotted.emptied(start), n_next)
-            translations = [_filled(slotted, each) for each in begun if slotted.fits(each.text)]
+            translations = [filled(slotted, each) for each in begun if slotted.fits(each.text)]
         if not translations:
             translations = yield from self._plan_begun(leaves[0], start, n_next)
         return [each for translation in translations for each in tree.restored(iter([[translation]]))]
@@ -158,7 +161,7 @@ class Planner:
             requests = [replace(request, options=greedy, prefix=(*begun, id)) for id in next_ids]
         found = yield from ask(requests)
         best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in found]
-        return list(map(self._translation, best))
+        return self._without_made_up(text, map(self._translation, best))
 
     def _plan_next_words(self, request: SearchRequest, n: int) -> Plan[list[int]]:
         """Return the likeliest tokens after a prefix that begin a word: those of the translations that end there."""
@@ -189,7 +192,9 @@ class Planner:
         for line in _LINE_END.split(text):
             marked = self._marked(line)
             unmarked += [line] if marked is None else marked.texts
-        return [leaf for part in unmarked for leaf in prepared(part, self.preparations).leaves()]
+        leaves = [leaf for part in unmarked for leaf in prepared(part, self.preparations).leaves()]
+        of_leaves = [self._with_slots(leaf) for leaf in leaves]
+        return [leaf if slotted is None else slotted.shown for leaf, slotted in zip(leaves, of_leaves, strict=True)]
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
         """Take out the markup of a line, translate the texts between it, and put it back."""
@@ -234,20 +239,36 @@ class Planner:
 
     def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
         """Translate a text that needs no more preparation, with slots for its numbers, or without if one gets lost."""
-        slotted = self._with_slots(text) if self.slots else None
-        if slotted is not None:
-            translations = yield from self._plan_checked(slotted.text)
-            if not slotted.fits(translations[0].text) and self._can_keep_numbers:
-                forced = yield from self._plan_with_numbers(slotted.text, slots=True)
-                translations = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in forced]
-            if slotted.fits(translations[0].text):
-                return [_filled(slotted, each) for each in translations if slotted.fits(each.text)]
-        plain = yield from self._plan_checked(text)
-        return plain if slotted is None else [_with_lost_names(slotted, each) for each in plain]
+        slotted = self._with_slots(text)
+        if slotted is None:
+            return (yield from self._plan_checked(text))
+        found = yield from self._plan_checked(slotted.text)
+        if not slotted.fits(found[0].text):
+            found = [] if self.options.sample else (yield from self._plan_all_slots(slotted))
+        fitting = [filled(slotted, each) for each in found if slotted.fits(each.text)]
+        chosen = fitting or (yield from self._plan_checked(text))
+        return [with_lost_names(slotted, each) for each in chosen]
+
+    def _plan_all_slots(self, slotted: Slotted) -> Plan[list[Translation]]:
+        """Search for translations that have each slot: a wider beam, and if it finds none, a constrained one."""
+        width = max(_SLOTS_BEAM, self.options.beam_size)
+        wide = yield from self._plan_search(
+            slotted.text, self.options.updated(beam_size=width, n_best=width), self.terms
+        )
+        found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
+        if not found and self._can_keep_numbers:
+            found = yield from self._plan_with_numbers(slotted.text, slots=True)
+        noted = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in found]
+        return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
     def _with_slots(self, text: str) -> Slotted | None:
-        terms = [] if self.terms is None else self.terms.find(text)
-        kept = [(match.start, match.end) for match in terms]
+        """Return a text with slots; None if it needs none, or the model has none."""
+        if not self.slots:
+            return None
+        kept = []
+        if self.terms is not None:
+            text = normalize(text)  # as in which terms have their places
+            kept = [(match.start, match.end) for match in self.terms.find(text)]
         return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=self.tokenizer.n_src_tokens, kept=kept)
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
@@ -267,7 +288,7 @@ class Planner:
             second = yield from self._plan_search(text, stricter(self.options, text, problems), self.terms)
             if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
                 translations = second
-        checked = [guard.checked(text, translation, self._missing_terms) for translation in translations]
+        checked = self._checked(guard, text, translations)
         best = checked[0]
         if not self._can_keep_numbers or not may_keep_numbers(text, best.text):
             return checked
@@ -275,8 +296,11 @@ class Planner:
         n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
         if n_after >= n_before or guard.is_damaged(third[0], best):
             return checked
-        noted = (replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third)
-        return [guard.checked(text, translation, self._missing_terms) for translation in noted]
+        noted = [replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third]
+        return self._checked(guard, text, noted)
+
+    def _checked(self, guard: Guard, text: str, translations: Iterable[Translation]) -> list[Translation]:
+        return [guard.checked(text, translation, self._missing_terms) for translation in translations]
 
     @property
     def _can_keep_numbers(self) -> bool:
@@ -326,7 +350,10 @@ class Planner:
             for part, of_part, hypotheses in zip(parts, matches, of_parts, strict=True)
         ]
         notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return [self._joined(chosen, notes) for chosen in by_rank(translations)]
+        return self._without_made_up(text, (self._joined(chosen, notes) for chosen in by_rank(translations)))
+
+    def _without_made_up(self, text: str, translations: Iterable[Translation]) -> list[Translation]:
+        return [without_made_up(text, each) if self.slots else each for each in translations]
 
     def _parts(self, text: str, terms: Terms | None) -> list[_Part]:
         """Encode a text, and cut it into parts with their terms."""
@@ -399,22 +426,6 @@ class Planner:
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return tgt_vocabulary(self.tokenizer, self.tgt_lang)
-
-
-def _filled(slotted: Slotted, translation: Translation) -> Translation:
-    """Return a translation with what its slots stand for, in its notes and tokens, too."""
-    tokens = tuple("".join(slotted.fillings.get(character, character) for character in t) for t in translation.tokens)
-    notes = () if slotted.is_exact(translation.text) else (FLAG + REPEATED_NUMBERS,)
-    notes = (*map(slotted.filled, translation.notes), *notes)
-    return replace(translation, text=slotted.filled(translation.text), tokens=tokens, notes=notes)
-
-
-def _with_lost_names(slotted: Slotted, translation: Translation) -> Translation:
-    """Return a translation that was made without slots, with a note on the names that it lacks."""
-    lost = slotted.lost_names(translation.text)
-    return (
-        replace(translation, notes=(*translation.notes, f"{FLAG}{LOST_NAMES}{' '.join(lost)}")) if lost else translation
-    )
 
 
 def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:

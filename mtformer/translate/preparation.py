@@ -14,6 +14,7 @@ from typing import Protocol
 
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
+from mtformer.text.slots import outside_codes
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
@@ -261,7 +262,7 @@ class Casing:
     """Translates texts in ALL CAPS and in Title Case, and WORDS in capitals, as if they were written as usual.
 
     Each word is written as the tokenizer knows it best: in the casing that takes the fewest tokens, of equal ones in
-    small letters. So names, acronyms and German nouns keep their capitals.
+    small letters. So names, acronyms and German nouns keep their capitals. Codes and names of files stay as they are.
     """
 
     def __init__(self, tokenizer: Tokenizer, src_lang: str) -> None:
@@ -282,7 +283,7 @@ class Casing:
             return None
         if restore is None:
             return Change([usual], lambda parts: parts[0])
-        return Change([usual], lambda parts: replace(parts[0], text=restore(parts[0].text)))
+        return Change([usual], lambda parts: replace(parts[0], text=outside_codes(restore, parts[0].text)))
 
     def _restore(self, text: str) -> Callable[[str], str] | None:
         """Return the function that gives a translation the capitals of ``text``; None if it has the usual ones."""
@@ -301,7 +302,7 @@ class Casing:
 
     def _true_cased(self, text: str, usual_form: Callable[[str], str]) -> str:
         """Write the words of ``text`` in their usual forms, and start it as the model knows sentences."""
-        usual = _WORD.sub(lambda word: usual_form(word[0]), text)
+        usual = outside_codes(lambda part: _WORD.sub(lambda word: usual_form(word[0]), part), text)
         first = _FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
         return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
 
