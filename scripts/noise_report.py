@@ -14,7 +14,8 @@ those that learn, on the text with 25 % of all kinds of noise, learning and judg
 wall-clock time, so other programs disturb it little.
 
 ``--slips`` removes some lines from the targets after a third of the text, and as many from the sources after two
-thirds, and prints how much of what lies between them is realigned.
+thirds, and prints how much of what lies between them ``data check --fix`` realigns, which pairs of its clean copy are
+none of the text, and how many it loses of those that it keeps of the whole text.
 
 ``--train config.yaml`` trains models on the clean text, on the text with all kinds of noise, and on what the filters
 keep of that, and prints their scores on the config's test set.
@@ -30,13 +31,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from mtformer.config import FILTERS, LanguagePair, load_config, parse_source
-from mtformer.data.clean.checkup import find_slips
+from mtformer.config import FILTERS, Config, LanguagePair, load_config, parse_source
+from mtformer.data.clean.checkup import check
 from mtformer.data.clean.filters import LEARNED, Filters, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
-from mtformer.data.clean.realign import realign
+from mtformer.data.clean.report import write_clean
 from mtformer.data.clean.seen import HeldOut
 from mtformer.data.clean.spelling import without_diacritics
 from mtformer.data.sources.parallel import ParallelText
@@ -209,9 +211,9 @@ def filters_for(mixed: Sequence[Noisy], languages: LanguagePair) -> Filters:
     return Filters(names, languages, sample=[noisy.pair for noisy in mixed])
 
 
-def percent(n: int, of: int) -> str:
+def percent(n: int, of: int, digits: int = 1) -> str:
     """Format a share."""
-    return f"{100 * n / of:.1f}" if of else "—"
+    return f"{100 * n / of:.{digits}f}" if of else "—"
 
 
 def report(
@@ -248,25 +250,35 @@ def report(
     print(as_markdown(header, rows))
 
 
+def fixed(sides: Sequence[Sequence[str]], languages: LanguagePair) -> set[tuple[str, str]]:
+    """Return the pairs that ``data check --fix`` keeps of a text, of which ``sides`` are the sources and targets."""
+    with TemporaryDirectory() as name:
+        folder, files = Path(name), {}
+        for side, lines in zip(("src", "tgt"), sides, strict=True):
+            files[side] = folder / side
+            files[side].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        data = {"src_lang": languages.src_lang, "tgt_lang": languages.tgt_lang, "train": [files]}
+        [clean] = write_clean(check(Config.model_validate({"data": data})), folder / "clean")
+        return set(zip(read_lines(clean.src), read_lines(clean.tgt), strict=True))
+
+
 def report_slips(pairs: Sequence[SentencePair], languages: LanguagePair, sizes: Sequence[int]) -> None:
-    """Print how many pairs are realigned where lines are missing, and how many of them are pairs of the text."""
+    """Print how many pairs ``--fix`` realigns where lines are missing, joins wrongly, and loses of the whole text."""
     first, second = len(pairs) // 3, 2 * len(pairs) // 3
+    whole = fixed(list(zip(*pairs, strict=True)), languages)
     rows = []
     for size in sizes:
-        sources = [*range(second), *range(second + size, len(pairs))]
-        targets = [*range(first), *range(first + size, len(pairs))]
-        slipped = [SentencePair(pairs[i].src, pairs[j].tgt) for i, j in zip(sources, targets, strict=True)]
-        learned = LearnedRules.learn(slipped, languages)
-        assert learned
-        n_linked = n_right = 0
-        for slip in find_slips(learned.misalignment(slipped)):
-            links = realign(slipped[slip.first : slip.end], learned.misalignment)
-            n_linked += len(links)
-            n_right += sum(sources[slip.first + src] == targets[slip.first + tgt] for src, tgt in links)
-        n_pairs = second - first - size
-        precision = f"{100 * n_right / n_linked:.2f}" if n_linked else "—"
-        rows.append([str(size), f"{n_pairs:,}", f"{100 * n_right / n_pairs:.2f}", precision])
-    print(as_markdown(["lines missing", "pairs between", "realigned %", "of these right %"], rows))
+        slipped = set(pairs[first + size : second]) & whole
+        left = {*pairs[:first], *slipped, *pairs[second + size :]} & whole
+        sources = [pair.src for pair in [*pairs[:second], *pairs[second + size :]]]
+        targets = [pair.tgt for pair in [*pairs[:first], *pairs[first + size :]]]
+        kept = fixed([sources, targets], languages)
+        n_realigned, n_wrong, n_lost = len(slipped & kept), len(kept - whole - set(pairs)), len(left - kept)
+        precision = percent(len(kept) - n_wrong, len(kept), 2)
+        counts = [f"{len(slipped):,}", percent(n_realigned, len(slipped), 2), str(n_wrong), precision, str(n_lost)]
+        rows.append([str(size), *counts, percent(n_lost, len(left), 2)])
+    header = ["lines missing", "pairs between", "realigned %", "wrong", "right %", "lost", "lost %"]
+    print(as_markdown(header, rows))
 
 
 def train(

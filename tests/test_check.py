@@ -1,11 +1,11 @@
 """``mtformer data check``: what it reports of texts with known faults, and the clean copy that it writes."""
 
+import dataclasses
 import gzip
 import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mtformer.config import Config, load_config, parse_source
 from mtformer.data.clean import checkup
-from mtformer.data.clean.checkup import Slip, _with_offsets, check, find_slips
+from mtformer.data.clean.checkup import check
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.clean.realign import realign
+from mtformer.data.clean.realign import Passage, RealignedText, align, find_passages
 from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
@@ -149,16 +149,41 @@ def test_missing_lines_are_found_where_they_are(n_missing: int, from_sources: bo
     shorter, longer = whole[:100] + whole[100 + n_missing :], whole[: 400 - n_missing]
     sources, targets = (shorter, longer) if from_sources else (longer, shorter)
     pairs = [SentencePair(str(src), str(tgt)) for src, tgt in zip(sources, targets, strict=True)]
-    links = realign(pairs, by_numbers)
-    assert all(pairs[src].src == pairs[tgt].tgt for src, tgt in links)
-    assert len(links) == len(set(sources) & set(targets))
+    passages = align(pairs, by_numbers, by_numbers(pairs))
+    assert [passage.first for passage in passages[:2]] == [0, 100]
+    assert passages[1].shift == (n_missing if from_sources else -n_missing)
+    joined = realigned_lines(passages, len(pairs))
+    assert all(pairs[src].src == pairs[tgt].tgt for src, tgt in joined)
+    assert len(joined) == len(set(sources) & set(targets))
+
+
+def realigned_lines(passages: Sequence[Passage], n_pairs: int) -> list[tuple[int, int]]:
+    """Return the numbers of sources and of their translations, by the text that passages stand for."""
+    text = RealignedText(
+        [parse_source("builtin:phrasebook", "en", "de")], "en", "de", passages=passages, n_pairs=n_pairs
+    )
+    text = dataclasses.replace(text, sources=[text.sources[0].model_copy(update={"size": n_pairs})])
+    return [(src.line - 1, tgt.line - 1) for src, tgt in text.joined() if tgt]
+
+
+def test_each_missing_line_is_found_at_its_place() -> None:
+    sources = list(range(3_000))
+    targets = [i for i in sources if i not in (500, 1_700, *range(2_000, 2_400))]
+    pairs = [SentencePair(str(src), str(tgt)) for src, tgt in zip(sources, targets, strict=False)]
+    passages = align(pairs, by_numbers, by_numbers(pairs))
+    assert [passage.first for passage in passages] == [0, 500, 1_700, 2_000]
+    assert [passage.shift for passage in passages] == [0, -1, -2, -402]
 
 
 def test_what_is_no_shifted_translation_is_not_realigned() -> None:
     random = np.random.default_rng(1)
     pairs = [SentencePair(str(place), str(1_000 + place)) for place in range(200)]
-    assert realign(pairs, lambda some: random.normal(0.5, 2.0, len(some))) == []
-    assert realign([], by_numbers) == []
+
+    def by_chance(some: Sequence[SentencePair]) -> NDArray[np.float64]:
+        return random.normal(1.0, 2.0, len(some))
+
+    assert align(pairs, by_chance, np.full(200, 2.0)) == [Passage(0, 200, None)]
+    assert align([], by_chance, np.empty(0)) == []
 
 
 def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:
@@ -275,45 +300,60 @@ def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
     monkeypatch.setattr(checkup, "in_order", started)
     assert len(checkup.check(load_config(slipped)).sources) == 3
     assert scored.count(N_PAIRS) == 1
-    assert sum(n for n in scored if n > 2 * 100) == N_PAIRS  # the others look for the offset of the passage
     assert len(calls) == 1
 
 
-def best_passages(log_odds: list[float], border: float) -> float:
-    """Try all ways to mark pairs as bad; a border at the very end costs nothing."""
-    best = 0.0
-    for marks in itertools.product([False, True], repeat=len(log_odds)):
-        changes = sum(one != other for one, other in zip((False, *marks), marks, strict=False))
-        best = max(best, sum(itertools.compress(log_odds, marks)) - border * changes)
-    return best
+def least_cost(costs: dict[int, NDArray[np.float64]], border: float) -> float:
+    """Try all ways to divide a text into passages; a border at the very end costs nothing."""
+    by_state = [*costs.values(), np.zeros(len(costs[0]))]
+    divisions = itertools.product(range(len(by_state)), repeat=len(costs[0]))
+    return min(cost_of(states, by_state, border) for states in divisions)
+
+
+def cost_of(states: Sequence[int], by_state: Sequence[NDArray[np.float64]], border: float) -> float:
+    """Return the cost of a division by the state of each line."""
+    changes = sum(one != other for one, other in itertools.pairwise((0, *states)))
+    return float(sum(by_state[state][place] for place, state in enumerate(states)) + border * changes)
 
 
 def test_passages_are_the_best_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     border = 2.0
-    monkeypatch.setattr("mtformer.data.clean.checkup._BORDER", border)
+    monkeypatch.setattr("mtformer.data.clean.realign._BORDER", border)
     random = np.random.default_rng(1)
     n_found = 0
     for _ in range(30):
-        values = random.normal(scale=2, size=9).clip(-5, 5)
-        slips = find_slips(values)
-        n_found += len(slips)
-        total = sum(values[slip.first : slip.end].sum() - border * (1 + (slip.end < len(values))) for slip in slips)
-        assert total == pytest.approx(best_passages(values.tolist(), border))
-    assert n_found > 10
+        costs = {shift: random.normal(scale=2, size=7).clip(-5, 5) for shift in (0, 3)}
+        passages = find_passages(costs)
+        n_found += len(passages)
+        shifts = [passage.shift for passage in passages for _ in range(passage.first, passage.end)]
+        states = [2 if shift is None else list(costs).index(shift) for shift in shifts]
+        total = cost_of(states, [*costs.values(), np.zeros(7)], border)
+        assert total == pytest.approx(least_cost(costs, border))
+    assert n_found > 40
 
 
 def test_a_passage_in_the_middle() -> None:
     log_odds = np.concatenate([np.full(300, -6.0), np.full(40, 2.0), np.full(300, -6.0)])
     log_odds[320] = -50.0  # one good pair among the bad ones
-    assert find_slips(log_odds) == [Slip(300, 340)]
-    assert find_slips(np.array([])) == []
+    assert find_passages({0: log_odds}) == [Passage(0, 300, 0), Passage(300, 340, None), Passage(340, 640, 0)]
+    assert find_passages({0: np.array([])}) == []
 
 
-def test_the_offsets_of_all_passages_take_one_reading() -> None:
-    targets = [i - 1 if 100 <= i < 200 else i + 2 if 300 <= i < 900 else i for i in range(1_000)]
-    text: Any = iter([SentencePair(str(src), str(tgt)) for src, tgt in enumerate(targets)])
-    learned: Any = SimpleNamespace(
-        misalignment=lambda pairs: np.array([-1.0 if pair.src == pair.tgt else 1.0 for pair in pairs])
-    )
-    found = list(_with_offsets([Slip(100, 200), Slip(300, 900)], text, learned))
-    assert found == [Slip(100, 200, offset=1), Slip(300, 900, offset=-2)]
+def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path) -> None:
+    source = parse_source("builtin:phrasebook,size:6000", "en", "de")
+    pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:3_500]
+    missing = {99, 1_999}
+    write(tmp_path / "train.en", [pair.src for pair in pairs])
+    left = [pair.tgt for place, pair in enumerate(pairs) if place not in missing]
+    write(tmp_path / "train.de", [*left, "Zu viel.", "Zu viel."])
+    files = {"src": tmp_path / "train.en", "tgt": tmp_path / "train.de"}
+    checkup = check(Config.model_validate({"data": {"src_lang": "en", "tgt_lang": "de", "train": [files]}}))
+    first, second = checkup.sources[0].slips
+    assert (first.first_line, first.offset) == (100, -1)
+    assert (second.first_line, second.offset) == (2_000, -2)
+    [clean] = write_clean(checkup, tmp_path / "clean")
+    kept = set(ParallelText([clean], "en", "de"))
+    rows = [row.split("\t") for row in (tmp_path / "clean" / "rejected.tsv").read_text().splitlines()[1:]]
+    copies = {SentencePair(src, tgt) for _, _, rule, src, tgt in rows if rule in ("near_duplicates", "many_targets")}
+    assert len(kept - set(pairs)) <= 0.005 * len(pairs)
+    assert len(set(pairs) - kept - copies) <= 0.01 * len(pairs)

@@ -1,10 +1,10 @@
 """Read the text of a config once, and note its problems: bad pairs, passages out of alignment, lengths in tokens."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import LEARNED, Filters, filters_of, rule_of
-from mtformer.data.clean.learned import MISALIGNED, LearnedRules
+from mtformer.data.clean.learned import MISALIGNED
+from mtformer.data.clean.realign import Passage, RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
@@ -25,17 +26,10 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import byte_of
 
-_BORDER = 15.0  # what the log odds of a passage must outweigh, at its beginning and at its end
-_MOST = 5.0
-_LARGEST_OFFSET = 10  # lines
-_TRIED = 200  # pairs that an offset is tried on
-
-Score = Callable[[Sequence[SentencePair]], NDArray[np.float64]]
 PERCENTILES = ("50", "90", "99", "99.9", "100")
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
-_AROUND = 250  # pairs at the beginning of a passage
 HELD_OUT = "held_out"
 # Rules for training text alone; duplicates are counted within each validation and test set.
 _NOT_IN_EVALUATION = {*LEARNED, HELD_OUT, "near_duplicates", "many_targets"}
@@ -45,59 +39,14 @@ class Slip(NamedTuple):
     """A passage whose targets do not translate its sources.
 
     Attributes:
-        first: the number of its first pair, from 0.
-        end: the number of the pair after its last one.
+        first_line: the line of its first pair in the source.
+        last_line: the line of its last pair.
         offset: how many pairs later (or earlier, if negative) the translation of a source stands; None if not near.
-        lines: the lines of its first and its last pair in the source.
     """
 
-    first: int
-    end: int
-    offset: int | None = None
-    lines: tuple[int, int] = (0, 0)
-
-
-def find_slips(log_odds: NDArray[np.float64]) -> list[Slip]:
-    """Find the passages that make the log odds within them, less a cost for each border, the largest (Viterbi 1967).
-
-    Args:
-        log_odds: of each pair of a text for being misaligned.
-    """
-    starts_bad = np.zeros(len(log_odds), dtype=np.bool_)  # the best path that is bad here was good before
-    starts_good = np.zeros(len(log_odds), dtype=np.bool_)
-    good, bad = 0.0, -_BORDER
-    for place, value in enumerate(np.clip(log_odds, -_MOST, _MOST).tolist()):  # no pair may decide for its neighbours
-        starts_bad[place], starts_good[place] = good - _BORDER > bad, bad - _BORDER > good
-        good, bad = max(good, bad - _BORDER), max(bad, good - _BORDER) + value
-    slips: list[Slip] = []
-    is_bad, end = bad > good, len(log_odds)
-    for place in reversed(range(len(log_odds))):
-        if is_bad and starts_bad[place]:
-            slips.append(Slip(place, end))
-            is_bad = False
-        elif not is_bad and starts_good[place]:
-            is_bad, end = True, place
-    if is_bad:
-        slips.append(Slip(0, end))
-    return slips[::-1]
-
-
-def offset_of(pairs: Sequence[SentencePair], score: Score) -> int | None:
-    """Return how many pairs later the translation of each source stands; None if it is not near.
-
-    Args:
-        pairs: the first pairs of a passage that is out of alignment.
-        score: returns the log odds of pairs for being misaligned.
-    """
-    means = {}
-    pairs = pairs[:_TRIED]
-    for offset in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1):
-        if 0 < abs(offset) < len(pairs) // 2:
-            sources, targets = (pairs[:-offset], pairs[offset:]) if offset > 0 else (pairs[-offset:], pairs[:offset])
-            moved = [SentencePair(src.src, tgt.tgt) for src, tgt in zip(sources, targets, strict=True)]
-            means[offset] = float(score(moved).mean())
-    best = min(means, key=lambda offset: means[offset], default=None)
-    return best if best is not None and means[best] < 0 else None
+    first_line: int
+    last_line: int
+    offset: int | None
 
 
 class SideLengths(NamedTuple):
@@ -189,7 +138,8 @@ class SourceCheck:
         rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
         examples: the first pairs that each rule would drop.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
-        slips: the passages that are out of alignment.
+        passages: all of its pairs, by how far away the translations of the sources are.
+        slips: those passages that are out of alignment.
     """
 
     part: ParallelText
@@ -200,6 +150,7 @@ class SourceCheck:
     rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     examples: dict[str, list[Example]] = field(default_factory=dict)
     n_exact: int = 0
+    passages: list[Passage] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
     _rules: list[NDArray[np.int8]] = field(default_factory=list)
@@ -246,17 +197,23 @@ class SourceCheck:
         if log_odds is not None:
             self._log_odds.append(log_odds)
 
+    @property
+    def realigned(self) -> RealignedText:
+        """The sources with their translations."""
+        return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
+
     def finish(self) -> None:
         """Find the passages that are out of alignment, all of whose pairs are to be dropped."""
         self.rules = np.concatenate([self.rules, *self._rules])
-        if not self._log_odds or not self.filters.learned:
-            return
-        slips = find_slips(np.concatenate(self._log_odds))
-        lines = np.concatenate(self._lines)
-        for slip in _with_offsets(slips, self.part, self.filters.learned):
-            self.slips.append(slip._replace(lines=(int(lines[slip.first]), int(lines[slip.end - 1]))))
-            passage = self.rules[slip.first : slip.end]
-            passage[passage < 0] = self.filters.names.index(MISALIGNED)
+        lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
+        self.passages = [Passage(0, self.n_pairs, 0)]
+        if self._log_odds and self.filters.learned:
+            self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
+        for passage in self.passages:
+            if passage.shift != 0:
+                self.slips.append(Slip(int(lines[passage.first]), int(lines[passage.end - 1]), passage.shift))
+                rules = self.rules[passage.first : passage.end]
+                rules[rules < 0] = self.filters.names.index(MISALIGNED)
 
 
 class Checkup(NamedTuple):
@@ -290,20 +247,54 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
     """
     data = config.data
     sources = list(_checks(data))
-    judge = partial(_judge, [source.filters for source in sources])
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
-    with Progress("checking the text", unit="pairs") as progress:
-        portions = text_portions([source.part for source in sources], [source.blank for source in sources])
-        for portion, (reasons, log_odds) in in_order(judge, portions):
-            sources[portion.source].add(portion, reasons, log_odds)
-            for pair in portion.pairs if sources[portion.source].use == "train" else ():
-                sample.add(pair)
-            progress.advance(len(portion.pairs))
-    for source in sources:
-        source.finish()
+    for portion in _judged(sources, "checking the text"):
+        for pair in portion.pairs if sources[portion.source].use == "train" else ():
+            sample.add(pair)
     n_pairs = sum(source.n_pairs for source in sources if source.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
     return Checkup(sources, lengths, _held_out(data, sources))
+
+
+def realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
+    """Return sources of training text with their translations, checked by what these teach.
+
+    As it stands, a text that has slipped teaches rules that find good pairs suspicious. One that has not is returned
+    as it is.
+
+    Raises:
+        UserError: a source cannot be read a second time, or it has changed.
+    """
+    if not any(source.slips for source in sources):
+        return list(sources)
+    parts = [source.realigned for source in sources]
+    filters = {
+        source.languages: Filters(
+            source.filters.names, source.languages, source.filters.held_out, _of_direction(parts, source.languages)
+        )
+        for source in sources
+    }
+    checked = [SourceCheck(part, "train", filters[part.languages]) for part in parts]
+    for _ in _judged(checked, "checking the realigned text"):
+        pass
+    return checked
+
+
+def _of_direction(parts: Sequence[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:
+    return chain.from_iterable(part for part in parts if part.languages == languages)
+
+
+def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
+    """Apply the rules of sources to their text, which is yielded meanwhile."""
+    judge = partial(_judge, [source.filters for source in sources])
+    with Progress(what, unit="pairs") as progress:
+        portions = text_portions([source.part for source in sources], [source.blank for source in sources])
+        for portion, (reasons, log_odds) in in_order(judge, portions):
+            sources[portion.source].add(portion, reasons, log_odds)
+            progress.advance(len(portion.pairs))
+            yield portion
+    for source in sources:
+        source.finish()
 
 
 def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
@@ -327,13 +318,3 @@ def _checks(data: DataConfig) -> Iterator[SourceCheck]:
 def _judge(filters: Sequence[Filters], portion: Portion) -> tuple[list[str | None], NDArray[np.float64] | None]:
     """Apply the rules that look at one pair at a time; other processes may call this."""
     return filters[portion.source].judge(portion.pairs, align=True)
-
-
-def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:
-    """Reread the first pairs of each passage, and return where the translations of their sources are."""
-    pairs, n_read = iter(part), 0
-    for slip in slips:
-        end = min(slip.end, slip.first + _AROUND)
-        beginning = list(islice(pairs, slip.first - n_read, end - n_read))
-        n_read = end
-        yield slip._replace(offset=offset_of(beginning, learned.misalignment))

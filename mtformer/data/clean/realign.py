@@ -1,102 +1,316 @@
-"""Bring a passage back into alignment: which target translates which source, where lines are missing or extra."""
+"""Find which target translates which source of a text where lines are missing or extra."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice, tee
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.text.pairs import SentencePair
+from mtformer.data.clean.filters import Filters
+from mtformer.data.clean.learned import MISALIGNED, LearnedRules
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.text.pairs import Drops, Example, SentencePair
 
 Floats = NDArray[np.float64]
 Score = Callable[[Sequence[SentencePair]], Floats]
 
-_SHIFTS = (10, 100, 500)  # the most lines that a passage may be shifted by; larger ones are tried if the others fail
-_LEFT_OUT = 2.5  # the cost of a line without a translation
+_BORDER = 15.0  # log odds that a passage must gain, at its beginning and at its end
 _MOST = 5.0  # log odds of a pair that count: no pair may decide for its neighbours
-_LEAST_GAIN = 1.0  # log odds for each line of a passage; one that gains less is no shifted translation
-_AROUND = 5  # links before and after one, most of which have its shift; those of chance have not
-_MOST_SCORED = 2**23  # pairs, which takes two minutes
-_AT_ONCE = 10_000
+_REACHES = (10, 600)  # lines by which a shift may differ from the one before; more are tried if the first finds none
+_LEAST_GAIN = 0.5  # log odds for each line; a shift that gains less is that of no translation
+_TRIED = 50  # lines that shifts are tried on
+_MOST_PLACES = 16  # of a passage where shifts are tried
+_AT_ONCE = 1_000  # lines that are scored before and after these, as long as most of them are translations
+_MOST_SHIFTS = 50
+_CORRELATION = 0.7  # of the lengths of texts and their translations
+_WEIGHT = 4.0  # of the odds by lengths, which are small, so that passages of some 50 lines outweigh their borders
+_AROUND = 1_000  # pairs before and after those that are out of alignment, which may belong to them
+_MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what translations are
+_MOST_REALIGNED = 4_000_000  # pairs, which take two gigabytes
+_UNSURE = 10  # lines by which a border may be wrong
 
 
-class Link(NamedTuple):
-    """Two places of a passage, from 0: the target at ``tgt`` translates the source at ``src``."""
+class Passage(NamedTuple):
+    """Successive sources of a text.
 
-    src: int
-    tgt: int
+    Attributes:
+        first: the number of the first one, from 0.
+        end: the number of the one after the last one.
+        shift: how many lines later (or earlier, if negative) their translations stand; None if not near.
+    """
+
+    first: int
+    end: int
+    shift: int | None
 
 
-def realign(pairs: Sequence[SentencePair], score: Score) -> list[Link]:
-    """Link sources and targets in order, so that the log odds of the links and the cost of other lines are least.
+def find_passages(costs: dict[int, Floats]) -> list[Passage]:
+    """Divide a text into passages of one shift each, so that the sum of costs and borders is least (Viterbi 1967).
 
-    The dynamic program of Gale and Church (1993), with a lexical score instead of lengths, and without links of
-    several lines.
+    A line costs nothing in a passage that is no translation. The text begins with the first shift.
 
     Args:
-        pairs: the passage, as it stands.
-        score: returns the log odds of pairs for being misaligned.
+        costs: for each shift, the log odds of each source for being misaligned with the target there.
 
     Returns:
-        the links that have the shift of those around them; none if the passage is no shifted translation, or too long.
+        passages that together are the whole text.
     """
-    for shift in _SHIFTS:
-        if len(pairs) * (2 * shift + 1) > _MOST_SCORED:
+    states = [*costs, None]
+    totals = [0.0, *(_BORDER for _ in costs)]
+    arrivals: list[tuple[int, list[int]]] = []  # for each line: the best state before it, and those entered from there
+    for row in zip(*(np.clip(column, -_MOST, _MOST).tolist() for column in costs.values()), strict=True):
+        least = min(totals)
+        entered = [state for state, total in enumerate(totals) if least + _BORDER < total]
+        arrivals.append((totals.index(least), entered))
+        for state in entered:
+            totals[state] = least + _BORDER
+        for state, cost in enumerate(row):
+            totals[state] += cost
+    state, path = totals.index(min(totals)), []
+    for best, entered in reversed(arrivals):
+        path.append(state)
+        state = best if state in entered else state
+    passages, first = [], 0
+    for state, lines in groupby(reversed(path)):
+        end = first + sum(1 for _ in lines)
+        passages.append(Passage(first, end, states[state]))
+        first = end
+    return passages
+
+
+def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list[Passage]:
+    """Divide a text into passages by how far away the translations of their sources stand.
+
+    Shifts are tried on some lines of passages that are no translations as they stand. Those that make translations of
+    them are scored on the lines around, too, and the best division by all shifts follows, until no more are found.
+
+    Args:
+        pairs: the text as it stands.
+        score: returns the log odds of pairs for being misaligned.
+        log_odds: those of ``pairs``.
+
+    Returns:
+        passages that together are the whole text.
+    """
+    costs = {0: log_odds}
+    tried: set[Passage] = set()
+    while True:
+        passages = find_passages(costs)
+        is_changed = False
+        for place, passage in enumerate(passages):
+            if passage.shift is None and passage not in tried and len(costs) < _MOST_SHIFTS:
+                tried.add(passage)
+                before = passages[place - 1].shift or 0 if place else 0
+                if found := _find_shift(pairs, score, passage, before):
+                    is_changed = True
+                    _extend(costs.setdefault(found.shift, np.full(len(pairs), _MOST)), pairs, score, found)
+        if not is_changed:
+            return _with_exact_borders(passages, costs)
+
+
+def score_by_lengths(pairs: Sequence[SentencePair]) -> Score:
+    """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
+
+    They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
+
+    Args:
+        pairs: the text, translations or not.
+    """
+    lengths = _log_lengths(pairs)
+    mean, deviation = lengths.mean(axis=0), lengths.std(axis=0) + 1e-9
+    noise = 1 - _CORRELATION**2
+
+    def score(some: Sequence[SentencePair]) -> Floats:
+        src, tgt = ((_log_lengths(some) - mean) / deviation).T
+        return _WEIGHT * ((tgt - _CORRELATION * src) ** 2 / noise - tgt**2 + np.log(noise)) / 2
+
+    return score
+
+
+def _log_lengths(pairs: Sequence[SentencePair]) -> Floats:
+    """Return the logarithms of the lengths, of shape (pairs, 2)."""
+    return np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
+
+
+class _Found(NamedTuple):
+    """A shift that makes translations of the lines from ``first`` to ``end``."""
+
+    shift: int
+    first: int
+    end: int
+
+
+def _find_shift(pairs: Sequence[SentencePair], score: Score, passage: Passage, near: int) -> _Found | None:
+    """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage."""
+    for first in _places(passage):
+        end = min(first + _TRIED, passage.end)
+        for reach in _REACHES:
+            shifts = range(max(near - reach, -first), min(near + reach, len(pairs) - end) + 1)
+            if not shifts:
+                continue
+            lines = [pairs[first + shift : end + shift] for shift in shifts]
+            moved = [_joined(pairs[first:end], targets) for targets in lines]
+            scores = np.concatenate([score(some) for some in _batches(moved)])
+            means = np.clip(scores, -_MOST, _MOST).reshape(len(shifts), -1).mean(axis=1)
+            if means.min() <= -_LEAST_GAIN:
+                return _Found(shifts[int(means.argmin())], first, end)
+    return None
+
+
+def _places(passage: Passage) -> Iterator[int]:
+    """Yield where to try shifts: first at the beginning, then in the middle of what lies between."""
+    length = passage.end - passage.first
+    yield passage.first
+    n_parts = 2
+    while n_parts <= _MOST_PLACES and length // n_parts >= _TRIED:
+        yield from (passage.first + length * part // n_parts for part in range(1, n_parts, 2))
+        n_parts *= 2
+
+
+def _batches(moved: Sequence[list[SentencePair]]) -> Iterator[list[SentencePair]]:
+    n_lists = 10_000 // _TRIED
+    for first in range(0, len(moved), n_lists):
+        yield [pair for some in moved[first : first + n_lists] for pair in some]
+
+
+def _joined(sources: Sequence[SentencePair], targets: Sequence[SentencePair]) -> list[SentencePair]:
+    return [SentencePair(source.src, target.tgt) for source, target in zip(sources, targets, strict=True)]
+
+
+def _extend(costs: Floats, pairs: Sequence[SentencePair], score: Score, found: _Found) -> None:
+    """Score the lines of a shift, and those before and after them as long as most are translations."""
+    shift, lowest, highest = found.shift, max(0, -found.shift), len(pairs) - max(0, found.shift)
+
+    def score_between(first: int, end: int) -> bool:
+        costs[first:end] = score(_joined(pairs[first:end], pairs[first + shift : end + shift]))
+        return bool(np.clip(costs[first:end], -_MOST, _MOST).mean() < 0)
+
+    for first in range(found.first, highest, _AT_ONCE):
+        if not score_between(first, min(first + _AT_ONCE, highest)):
             break
-        costs = _costs(pairs, score, shift)
-        links = _steady(_path(costs, shift))
-        found = [costs[link.src, link.tgt - link.src + shift] for link in links]
-        if sum(found) <= -_LEAST_GAIN * len(pairs):
-            return links
-    return []
+    for end in range(found.first, lowest, -_AT_ONCE):
+        if not score_between(max(lowest, end - _AT_ONCE), end):
+            break
 
 
-def _costs(pairs: Sequence[SentencePair], score: Score, shift: int) -> Floats:
-    """Return the cost of each link, of shape (sources, 2·shift + 1): column c is the target c - shift lines later."""
-    costs = np.full((len(pairs), 2 * shift + 1), np.inf)
-    n_rows = max(1, _AT_ONCE // costs.shape[1])
-    for first in range(0, len(pairs), n_rows):
-        places = [
-            (src, tgt)
-            for src in range(first, min(first + n_rows, len(pairs)))
-            for tgt in range(max(0, src - shift), min(src + shift + 1, len(pairs)))
-        ]
-        scores = score([SentencePair(pairs[src].src, pairs[tgt].tgt) for src, tgt in places])
-        rows, columns = np.array(places).T
-        costs[rows, columns - rows + shift] = np.clip(scores, -_MOST, _MOST)
-    return costs
+def _with_exact_borders(passages: list[Passage], costs: dict[int, Floats]) -> list[Passage]:
+    """Let a passage begin at the first source without a translation where the shift becomes less.
+
+    If n lines are missing from the targets, n sources have no translation. They are few enough for one shift or the
+    other, or a passage by themselves.
+    """
+    found: list[Passage] = []
+    for passage in passages:
+        found.append(passage)
+        if passage.shift is None or len(found) < 2:
+            continue
+        gap = found[-2] if found[-2].shift is None else None
+        before = found[-3] if gap and len(found) > 2 else found[-2]
+        if before.shift is None or before.shift == passage.shift:
+            continue
+        n_missing = max(0, before.shift - passage.shift)
+        n_between = gap.end - gap.first if gap else 0
+        if n_between > n_missing + _UNSURE:
+            continue
+        earliest = max(before.first, passage.first - n_between - n_missing - _UNSURE)
+        latest = min(passage.first + _UNSURE, passage.end - n_missing)
+        if latest < earliest:
+            continue
+        old, new = (
+            np.cumsum(np.clip(costs[shift][earliest : latest + n_missing], -_MOST, _MOST))
+            for shift in (before.shift, passage.shift)
+        )
+        old, new = np.append(0, old), np.append(0, new)
+        places = np.arange(latest - earliest + 1)
+        border = earliest + int(np.argmin(old[places] - new[places + n_missing]))
+        found[-3 if gap else -2 :] = [before._replace(end=border), passage._replace(first=border)]
+    return [passage for passage in found if passage.end > passage.first]
 
 
-def _path(costs: Floats, shift: int) -> list[Link]:
-    """Return the links of the cheapest way through the passage, from the last to the first line."""
-    totals = _totals(costs, shift)
-    links: list[Link] = []
-    src, column = len(costs), shift
-    while src > 0:
-        total = totals[src, column]
-        if np.isclose(total, totals[src - 1, column] + costs[src - 1, column]):
-            src -= 1
-            links.append(Link(src, src + column - shift))
-        elif column + 1 < costs.shape[1] and np.isclose(total, totals[src - 1, column + 1] + _LEFT_OUT):
-            src, column = src - 1, column + 1
-        else:
-            column -= 1
-    return links[::-1]
+@dataclass(frozen=True)
+class RealignedText(ParallelText):
+    """A text whose sources stand with their translations.
+
+    Attributes:
+        passages: how far away the translations are.
+        n_pairs: the number of its pairs as they stand.
+    """
+
+    passages: Sequence[Passage] = ()
+    n_pairs: int = 0
+
+    def examples(self, drops: Drops | None = None) -> Generator[Example, None, None]:
+        """Yield the pairs of sources and their translations, with the lines of the sources."""
+        for source, target in self.joined(drops):
+            if target is not None:
+                yield source._replace(tgt=target.tgt)
+
+    def joined(self, drops: Drops | None = None) -> Iterator[tuple[Example, Example | None]]:
+        """Yield the pairs as they stand, each with the one that has the translation of its source; None without one."""
+        sources, targets = tee(super().examples(drops))  # which remembers the lines between them
+        n_sources = n_targets = 0
+        for first, end, shift in self._translated():
+            for source in islice(sources, first - n_sources):
+                yield source, None
+            between = islice(targets, first + shift - n_targets, end + shift - n_targets)
+            yield from zip(islice(sources, end - first), between, strict=False)
+            n_sources, n_targets = end, end + shift
+        for source in sources:
+            yield source, None
+
+    def _translated(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the parts of passages whose sources have translations, each target at most once."""
+        n_used = 0  # targets
+        for first, end, shift in self.passages:
+            if shift is not None:
+                first, end = max(first, n_used - shift), min(end, self.n_pairs - shift)
+                if first < end:
+                    yield first, end, shift
+                    n_used = end + shift
 
 
-def _steady(links: list[Link]) -> list[Link]:
-    """Return the links with the shift of most of those around them."""
-    shifts = [link.tgt - link.src for link in links]
-    windows = (shifts[max(0, place - _AROUND) : place + _AROUND + 1] for place in range(len(links)))
-    return [link for link, near in zip(links, windows, strict=True) if 2 * near.count(link.tgt - link.src) > len(near)]
+def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list[Passage]:
+    """Find the passages of a text, which is read once more for that if some are out of alignment.
+
+    Args:
+        part: the text.
+        log_odds: of each of its pairs for being misaligned.
+        learned: what returns them.
+
+    Returns:
+        passages that together are the whole text.
+
+    Raises:
+        UserError: the text cannot be read a second time.
+    """
+    passages = find_passages({0: log_odds})
+    slips = [passage for passage in passages if passage.shift is None]
+    if not slips:
+        return passages
+    first, end = max(0, slips[0].first - _AROUND), min(slips[-1].end + _AROUND, len(log_odds))
+    if end - first > _MOST_REALIGNED:
+        return passages
+    pairs = list(islice(part, first, end))
+    better = _taught_by_lengths(part, len(log_odds)) if learned.shares()[MISALIGNED] > _MOST_MISALIGNED else None
+    if better:
+        found = align(pairs, better.misalignment, better.misalignment(pairs))
+    else:
+        found = align(pairs, learned.misalignment, log_odds[first:end])
+    moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
+    around = [Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)]
+    return [passage for passage in around if passage.end > passage.first]
 
 
-def _totals(costs: Floats, shift: int) -> Floats:
-    """Return the least cost of all that is before each source and column, of shape (sources + 1, 2·shift + 1)."""
-    ramp = _LEFT_OUT * np.arange(costs.shape[1])
-    totals = np.full((len(costs) + 1, costs.shape[1]), np.inf)
-    totals[0, shift:] = ramp[: shift + 1]
-    for src, row in enumerate(costs):
-        skipped = np.append(totals[src, 1:], np.inf) + _LEFT_OUT  # the source is left out
-        totals[src + 1] = np.minimum.accumulate(np.minimum(totals[src] + row, skipped) - ramp) + ramp  # targets are
-    return totals
+def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
+    """Learn from a text that teaches little as it stands, after a rough realignment; None if that changes nothing."""
+    if n_pairs > _MOST_REALIGNED:
+        return None
+    pairs = list(part)
+    score = score_by_lengths(pairs)
+    passages = align(pairs, score, score(pairs))
+    if not any(passage.shift for passage in passages):
+        return None
+    text = RealignedText(part.sources, *part.languages, passages=passages, n_pairs=n_pairs)
+    return Filters([MISALIGNED], part.languages, sample=text).learned

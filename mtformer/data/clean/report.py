@@ -14,8 +14,9 @@ import yaml
 
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
-from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, Slip, SourceCheck
-from mtformer.data.clean.realign import realign
+from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck, realigned
+from mtformer.data.clean.learned import MISALIGNED
+from mtformer.data.clean.realign import RealignedText
 from mtformer.data.clean.repair import Change
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
@@ -72,11 +73,11 @@ def _describe(source: SourceCheck) -> str:
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
     for slip in source.slips:
-        (first, last), where = slip.lines, ""
+        where = ""
         if slip.offset:
             distance = "1 line" if abs(slip.offset) == 1 else f"{abs(slip.offset)} lines"
             where = f": the translations stand {distance} {'later' if slip.offset > 0 else 'earlier'}"
-        yield f"  lines {first:,} to {last:,} are out of alignment{where}"
+        yield f"  lines {slip.first_line:,} to {slip.last_line:,} are out of alignment{where}"
 
 
 def _examples(source: SourceCheck) -> Iterator[str]:
@@ -127,9 +128,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "inactive_rules": source.inactive,
         "held_out_exactly": source.n_exact,
         "examples": {name: [example._asdict() for example in examples] for name, examples in source.examples.items()},
-        "out_of_alignment": [
-            {"first_line": slip.lines[0], "last_line": slip.lines[1], "offset": slip.offset} for slip in source.slips
-        ],
+        "out_of_alignment": [slip._asdict() for slip in source.slips],
     }
 
 
@@ -170,61 +169,48 @@ def as_config(source: TextFiles, folder: Path) -> str:
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:
     with ExitStack() as stack:
-        rejected, realigned, changed = tables = [
+        rejected, moved, changed = tables = [
             stack.enter_context(open_output(folder / name)) for name in (REJECTED, REALIGNED, REPAIRED)
         ]
         print("source", "line", "rule", "src", "tgt", sep="\t", file=rejected)
-        print("source", "src line", "tgt line", "src", "tgt", sep="\t", file=realigned)
+        print("source", "src line", "tgt line", "src", "tgt", sep="\t", file=moved)
         print("source", "line", "side", "rule", "before", "after", sep="\t", file=changed)
-        for source, (src, tgt) in zip(sources, names, strict=True):
+        for source, checked, (src, tgt) in zip(sources, realigned(sources), names, strict=True):
             with ExitStack() as of_source:
                 sides = [of_source.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                _divide(source, sides, *tables)
+                _divide(source.realigned, checked, sides, *tables)
     (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
     (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str], realigned: IO[str], changed: IO[str]) -> None:
-    """Write each pair of a source to one place or the other."""
-    examples, n_read = source.part.examples(), 0
-    for first, end, is_slip in _passages(source):
-        passage = list(islice(examples, end - first))
-        n_read += len(passage)
-        if len(passage) < end - first:
-            break
-        links = _realigned(source, passage) if is_slip else []
-        for src, tgt in links:
-            _print_pair(sides, src.src, tgt.tgt)
-            print(source.name, src.line, tgt.line, *_cells(src.src, tgt.tgt), sep="\t", file=realigned)
-        used = {src.line for src, _ in links}
-        rules = source.rules[first:end].tolist()
-        doubtful = [] if is_slip else [one for rule, one in zip(rules, passage, strict=True) if rule >= 0]
-        repaired = _repaired(source, doubtful)
-        for rule, example in zip(rules, passage, strict=True):
-            if example.line in repaired:
-                pair, changes = repaired[example.line]
-                _print_pair(sides, *pair)
-                for change in changes:
-                    texts = _cells(change.before, change.after)
-                    print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
-            elif rule < 0:
-                _print_pair(sides, example.src, example.tgt)
-            elif example.line not in used:
-                texts = _cells(example.src, example.tgt)
+def _divide(
+    text: RealignedText, source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
+) -> None:
+    """Write each pair of a text, which ``source`` has checked, to one place or the other."""
+    joined, rules, n_read = text.joined(), iter(source.rules.tolist()), 0
+    misaligned = source.filters.names.index(MISALIGNED)
+    while chunk := list(islice(joined, _AT_ONCE)):
+        n_read += len(chunk)
+        judged = [
+            (src, tgt, misaligned) if tgt is None else (src._replace(tgt=tgt.tgt), tgt, next(rules, -1))
+            for src, tgt in chunk
+        ]
+        repaired = _repaired(source, [example for example, tgt, rule in judged if tgt and rule >= 0])
+        for example, tgt, rule in judged:
+            pair, changes = repaired.get(example.line, (SentencePair(example.src, example.tgt), []))
+            if rule >= 0 and not changes:
+                texts = _cells(*pair)
                 print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
-    if n_read != source.n_pairs or next(examples, None) is not None:
+                continue
+            for file, line in zip(sides, pair, strict=True):
+                print(line, file=file)
+            for change in changes:
+                texts = _cells(change.before, change.after)
+                print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
+            if tgt and tgt.line != example.line:
+                print(source.name, example.line, tgt.line, *_cells(*pair), sep="\t", file=moved)
+    if n_read != text.n_pairs:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
-
-
-def _passages(source: SourceCheck) -> Iterator[tuple[int, int, bool]]:
-    """Yield where each passage begins and ends, and whether it is out of alignment; others are 10,000 pairs at most."""
-    start = 0
-    for slip in [*source.slips, Slip(source.n_pairs, source.n_pairs)]:
-        for first in range(start, slip.first, _AT_ONCE):
-            yield first, min(first + _AT_ONCE, slip.first), False
-        if slip.end > slip.first:
-            yield slip.first, slip.end, True
-        start = slip.end
 
 
 def _repaired(source: SourceCheck, examples: Sequence[Example]) -> dict[int, tuple[SentencePair, list[Change]]]:
@@ -236,25 +222,6 @@ def _repaired(source: SourceCheck, examples: Sequence[Example]) -> dict[int, tup
             found[example.line] = pair, changes
     reasons = source.filters.reasons([pair for pair, _ in found.values()])
     return {line: one for (line, one), reason in zip(found.items(), reasons, strict=True) if reason is None}
-
-
-def _realigned(source: SourceCheck, passage: Sequence[Example]) -> list[tuple[Example, Example]]:
-    """Return the good pairs of a passage that is out of alignment: the examples of their sources and their targets."""
-    learned = source.filters.learned
-    if learned is None:
-        return []
-    found = realign([SentencePair(example.src, example.tgt) for example in passage], learned.misalignment)
-    links = [(passage[link.src], passage[link.tgt]) for link in found]
-    reasons = source.filters.reasons([SentencePair(src.src, tgt.tgt) for src, tgt in links])
-    kept = [link for link, reason in zip(links, reasons, strict=True) if reason is None]
-    where = f"lines {passage[0].line:,} to {passage[-1].line:,}"
-    log.info("%s: %s of %s pairs of %s are realigned", source.name, f"{len(kept):,}", f"{len(passage):,}", where)
-    return kept
-
-
-def _print_pair(sides: Sequence[IO[str]], src: str, tgt: str) -> None:
-    for file, text in zip(sides, (src, tgt), strict=True):
-        print(text, file=file)
 
 
 def _cells(*texts: str) -> list[str]:
