@@ -13,8 +13,7 @@ from starlette.routing import Route
 from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import parsed_entries, read_glossary, stored_glossary
-from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of
-from mtformer.serve.keys import Caller
+from mtformer.serve.http import Asked
 from mtformer.serve.protection import plan_joined, plan_markup
 from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome, Result
@@ -33,19 +32,17 @@ _AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a mo
 
 async def translate(request: Request) -> Response:
     """Translate texts, with a glossary or without."""
-    given = await fields(request)
-    caller, service = caller_of(request, given), service_of(request)
-    texts, source = texts_of(given, "text"), text_of(given, "source_lang", "")
-    tag_handling = text_of(given, "tag_handling", "")
-    _refuse_unsupported(given, tag_handling)
+    asked = await Asked.read(request)
+    texts, tag_handling = asked.texts("text"), asked.text("tag_handling", "")
+    _refuse_unsupported(asked.fields, tag_handling)
     query = Query(
         texts=texts,
-        target=text_of(given, "target_lang"),
-        source=source or None,
-        glossary=await _glossary(service, caller, given, source),
-        plan=_plan(given, tag_handling),
+        target=asked.text("target_lang"),
+        source=asked.text("source_lang", "") or None,
+        glossary=await _glossary(asked),
+        plan=_plan(asked.fields, tag_handling),
     )
-    answers = await service.translate(request, caller, query)
+    answers = await asked.service.translate(request, asked.caller, query)
     shown = [
         {"detected_source_language": answer.source.upper(), "text": answer.text, "billed_characters": len(text)}
         for text, answer in zip(texts, answers, strict=True)
@@ -84,18 +81,18 @@ def _names(given: Mapping[str, Any], name: str) -> list[str]:
     return [str(each).strip() for each in values if str(each).strip()]
 
 
-async def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], source: str) -> Glossary | None:
+async def _glossary(asked: Asked) -> Glossary | None:
     """Return the glossary of a request.
 
     Raises:
         ServiceError: there is none of this id, or it is for other languages.
     """
-    id = given.get("glossary_id")
+    id, source = asked.fields.get("glossary_id"), asked.text("source_lang", "")
     if not id:
         return None
     if not source:
         raise ServiceError(400, "a glossary needs source_lang")
-    stored, target = await stored_glossary(service, caller, str(id)), text_of(given, "target_lang")
+    stored, target = await stored_glossary(asked, str(id)), asked.text("target_lang")
     if not (matches_language(source, stored.src_lang) and matches_language(target, stored.tgt_lang)):
         pair = f"from {stored.src_lang} to {stored.tgt_lang}"
         raise ServiceError(400, f"the glossary {stored.name} is for translations {pair}")
@@ -104,13 +101,11 @@ async def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], 
 
 async def upload_document(request: Request) -> Response:
     """Begin to translate a document."""
-    given = await fields(request)
-    caller = caller_of(request, given)
-    service = service_of(request)
-    _refuse_unsupported(given, "")
-    file, source, target = file_of(given), text_of(given, "source_lang", ""), text_of(given, "target_lang")
-    file = file._replace(name=text_of(given, "filename", file.name))
-    glossary = await _glossary(service, caller, given, source)
+    asked = await Asked.read(request)
+    service, caller = asked.service, asked.caller
+    _refuse_unsupported(asked.fields, "")
+    file = asked.file._replace(name=asked.text("filename", asked.file.name))
+    source, target, glossary = asked.text("source_lang", ""), asked.text("target_lang"), await _glossary(asked)
     query = Query(texts=(), target=target, source=source or None, is_one_language=True, glossary=glossary)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
     key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
@@ -125,7 +120,7 @@ def _document_id(key: str) -> str:
 
 async def document_status(request: Request) -> Response:
     """Say how far the translation of a document is."""
-    key, result = await _document(request)
+    _, key, result = await _document(request)
     shown: dict[str, Any] = {"document_id": _document_id(key), "status": "translating", "seconds_remaining": 1}
     if result.error:
         shown |= {"status": "error", "error_message": result.error}
@@ -136,35 +131,31 @@ async def document_status(request: Request) -> Response:
 
 async def download_document(request: Request) -> Response:
     """Return a translated document, once."""
-    key, _ = await _document(request)
-    service = service_of(request)
+    service, key, _ = await _document(request)
     answer = await fetched(service, key)
     await service.database.run(service.results.remove, key)
     return answer
 
 
-async def _document(request: Request) -> tuple[str, Result]:
-    """Return the document that a request is about, with its key.
+async def _document(request: Request) -> tuple[Service, str, Result]:
+    """Return the service, and the document that a request is about, with its key.
 
     Raises:
         ServiceError: there is none, or the key is another one.
     """
-    given = {**request.query_params, **await fields(request)}
-    caller_of(request, given)
-    id, key, service = request.path_params["id"], text_of(given, "document_key"), service_of(request)
+    asked = await Asked.read(request)
+    id, key, service = request.path_params["id"], asked.text("document_key"), asked.service
     is_key = hmac.compare_digest(_document_id(key).encode(), id.encode())
     result = await service.database.run(service.results.find, key) if is_key else None
     if result is None:
         raise ServiceError(404, "there is no such document with this document_key, or not any more")
-    return key, result
+    return service, key, result
 
 
 async def languages(request: Request) -> Response:
     """List the source or the target languages."""
-    given = {**request.query_params, **await fields(request)}  # DeepL's own client puts them into the body of a GET
-    caller_of(request, given)
-    pairs = service_of(request).models.pairs
-    kind = text_of(given, "type", "source")
+    asked = await Asked.read(request)  # DeepL's own client puts the type into the body of a GET
+    pairs, kind = asked.service.models.pairs, asked.text("type", "source")
     if kind not in ("source", "target"):
         raise ServiceError(400, f"type: {kind} is neither source nor target")
     codes = dict.fromkeys(pair.src_lang if kind == "source" else pair.tgt_lang for pair in pairs)
@@ -174,7 +165,7 @@ async def languages(request: Request) -> Response:
 
 async def usage(request: Request) -> Response:
     """Return how much of its characters a key has used in this month."""
-    caller, service = caller_of(request, request.query_params), service_of(request)
+    service, caller, _ = await Asked.read(request)
     quota = caller.limits.characters_per_month
     n_characters = await service.database.run(service.store.used, caller.name)
     return JSONResponse({"character_count": n_characters, "character_limit": _UNLIMITED if quota is None else quota})
@@ -182,26 +173,24 @@ async def usage(request: Request) -> Response:
 
 async def glossary_pairs(request: Request) -> Response:
     """List the directions that glossaries can be for."""
-    caller_of(request, request.query_params)
-    pairs = service_of(request).models.pairs
+    pairs = (await Asked.read(request)).service.models.pairs
     shown = [{"source_lang": pair.src_lang.lower(), "target_lang": pair.tgt_lang.lower()} for pair in pairs]
     return JSONResponse({"supported_languages": shown})
 
 
 async def create_glossary(request: Request) -> Response:
     """Store a glossary."""
-    given = await fields(request)
-    caller, service = caller_of(request, given), service_of(request)
-    name, entries = text_of(given, "name"), text_of(given, "entries")
-    pair = service.pair(text_of(given, "source_lang"), text_of(given, "target_lang"))
-    glossary = await read_glossary(await parsed_entries(entries, text_of(given, "entries_format", "tsv")))
-    stored = await service.database.run(service.store.add_glossary, caller.name, name, pair, glossary)
+    asked = await Asked.read(request)
+    service, name, entries = asked.service, asked.text("name"), asked.text("entries")
+    pair = service.pair(asked.text("source_lang"), asked.text("target_lang"))
+    glossary = await read_glossary(await parsed_entries(entries, asked.text("entries_format", "tsv")))
+    stored = await service.database.run(service.store.add_glossary, asked.caller.name, name, pair, glossary)
     return JSONResponse(_described(stored), 201)
 
 
 async def list_glossaries(request: Request) -> Response:
     """List the glossaries of a key."""
-    caller, service = caller_of(request, request.query_params), service_of(request)
+    service, caller, _ = await Asked.read(request)
     stored = await service.database.run(service.store.glossaries, caller.name)
     return JSONResponse({"glossaries": list(map(_described, stored))})
 
@@ -218,16 +207,14 @@ async def glossary_entries(request: Request) -> Response:
 
 async def delete_glossary(request: Request) -> Response:
     """Delete a glossary."""
-    caller, service, id = caller_of(request, request.query_params), service_of(request), request.path_params["id"]
+    (service, caller, _), id = await Asked.read(request), request.path_params["id"]
     if not await service.database.run(service.store.delete_glossary, caller.name, id):
         raise ServiceError(404, f"there is no glossary {id}")
     return Response(status_code=204)
 
 
 async def _of_path(request: Request) -> StoredGlossary:
-    return await stored_glossary(
-        service_of(request), caller_of(request, request.query_params), request.path_params["id"]
-    )
+    return await stored_glossary(await Asked.read(request), request.path_params["id"])
 
 
 def _described(stored: StoredGlossary) -> dict[str, Any]:

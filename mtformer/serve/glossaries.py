@@ -5,8 +5,7 @@ import csv
 from collections.abc import Sequence
 
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.keys import Caller
-from mtformer.serve.service import Service
+from mtformer.serve.http import Asked
 from mtformer.serve.store import StoredGlossary
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
@@ -16,13 +15,13 @@ _MOST_TERMS = 10_000  # of a glossary
 _LONGEST_TERM = 200  # in characters; so is its translation
 
 
-async def stored_glossary(service: Service, caller: Caller, id: str) -> StoredGlossary:
-    """Return a glossary of a caller.
+async def stored_glossary(asked: Asked, id: str) -> StoredGlossary:
+    """Return a glossary of the caller of a request.
 
     Raises:
         ServiceError: there is none of this id, or the database does not answer.
     """
-    stored = await service.database.run(service.store.glossary, caller.name, id)
+    stored = await asked.service.database.run(asked.service.store.glossary, asked.caller.name, id)
     if stored is None:
         raise ServiceError(404, f"there is no glossary {id}")
     return stored

@@ -32,6 +32,7 @@ _LONGEST_MESSAGE = 1_000  # characters of an error: some have a part of the requ
 _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
 _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
+_KEYS = ("api_key", "auth_key")  # the fields that may have a key
 _QUIET = ("/health", "/ready", "/metrics")  # which programs ask for all the time
 
 
@@ -53,14 +54,109 @@ def service_of(request: Request) -> Service:
     return service
 
 
-async def fields(request: Request) -> dict[str, Any]:
-    """Read the fields of a request: a JSON object, or a form, whose repeated fields become lists.
+class Asked(NamedTuple):
+    """What a request asks for, whatever its interface.
+
+    Attributes:
+        service: what answers it.
+        caller: who sends it.
+        fields: those of a JSON object, a form or the address, by name; repeated ones are lists.
+    """
+
+    service: Service
+    caller: Caller
+    fields: Mapping[str, Any]
+
+    @classmethod
+    async def read(cls, request: Request) -> "Asked":
+        """Read a request, whose key may be in the header Authorization, or in one of its fields.
+
+        Raises:
+            ServiceError: it cannot be read, or it needs a key, and has none or a wrong one.
+        """
+        service = service_of(request)
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        caller = service.caller(key.strip()) if scheme.lower() in _SCHEMES else None  # before the body is read
+        fields = await _fields(request)
+        if caller is None:
+            given = (values.get(name) for values in (fields, request.query_params) for name in _KEYS)
+            caller = service.caller(str(next(filter(None, given), "")).strip())
+        request.state.caller = caller.name  # for the log
+        return cls(service, caller, fields)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a field that must be a text.
+
+        Raises:
+            ServiceError: it is missing, or is no text.
+        """
+        value = self.fields.get(name, default)
+        if value is None or value == "":
+            if default is not None:
+                return default
+            raise ServiceError(400, f"Invalid request: missing {name} parameter")
+        if not isinstance(value, str):
+            raise ServiceError(400, f"Invalid request: {name} is no text")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Return a field that must be a text or a list of texts.
+
+        Raises:
+            ServiceError: it is missing, something else, or too long a list.
+        """
+        value = self.fields.get(name)
+        if value is None or value == []:
+            raise ServiceError(400, f"Invalid request: missing {name} parameter")
+        values = value if isinstance(value, list) else [value]
+        if len(values) > _MOST_TEXTS:
+            raise ServiceError(413, f"a request may have {_MOST_TEXTS:,} texts, not {len(values):,}")
+        if not all(isinstance(each, str) for each in values):
+            raise ServiceError(400, f"Invalid request: {name} is neither a text nor a list of texts")
+        return values
+
+    def source(self, default: str | None = None) -> str | None:
+        """Return the source language; None if it is to be detected.
+
+        Raises:
+            ServiceError: it is missing, or is no text.
+        """
+        source = self.text("source", default)
+        return None if source == "auto" else source
+
+    def whole_number(self, name: str, most: int) -> int:
+        """Return a field that must be a number from 0 to ``most``; 0 if it is missing.
+
+        Raises:
+            ServiceError: it is something else.
+        """
+        value = self.fields.get(name) or 0
+        text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
+            raise ServiceError(400, f"Invalid request: {name} is no whole number from 0 to {most}")
+        return int(text)
+
+    @property
+    def file(self) -> File:
+        """The file of a form.
+
+        Raises:
+            ServiceError: there is none, or it has no name.
+        """
+        file = self.fields.get("file")
+        if not isinstance(file, File):
+            raise ServiceError(400, "Invalid request: missing file parameter")
+        if not file.name:
+            raise ServiceError(400, "Invalid request: empty file")
+        return file
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    """Read the fields of a request.
 
     Raises:
-        ServiceError: they cannot be read, or the request has a wrong key in its header.
+        ServiceError: they cannot be read.
     """
-    if (key := _key_in_header(request)) is not None:
-        service_of(request).caller(key)  # before the body is read
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return await _form(request)
@@ -92,87 +188,6 @@ async def _form(request: Request) -> dict[str, Any]:
         read.setdefault(name, []).append(file)
     await form.close()
     return {name: values[0] if len(values) == 1 else values for name, values in read.items()}
-
-
-def _key_in_header(request: Request) -> str | None:
-    """Return the key in the header Authorization; None if there is none."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() in _SCHEMES else None
-
-
-def caller_of(request: Request, given: Mapping[str, Any]) -> Caller:
-    """Return who sends a request, by its key: in the header Authorization, or in one of its fields.
-
-    Raises:
-        ServiceError: it needs one, and has none or a wrong one.
-    """
-    key = _key_in_header(request)
-    if key is None:
-        key = next((str(given[name]) for name in ("api_key", "auth_key") if given.get(name)), "")
-        key = (key or request.query_params.get("api_key", "")).strip()
-    caller = service_of(request).caller(key)
-    request.state.caller = caller.name  # for the log
-    return caller
-
-
-def text_of(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """Return a field that must be a text.
-
-    Raises:
-        ServiceError: it is missing, or is no text.
-    """
-    value = given.get(name, default)
-    if value is None or value == "":
-        if default is not None:
-            return default
-        raise ServiceError(400, f"Invalid request: missing {name} parameter")
-    if not isinstance(value, str):
-        raise ServiceError(400, f"Invalid request: {name} is no text")
-    return value
-
-
-def texts_of(given: Mapping[str, Any], name: str) -> list[str]:
-    """Return a field that must be a text or a list of texts.
-
-    Raises:
-        ServiceError: it is missing, something else, or too long a list.
-    """
-    value = given.get(name)
-    if value is None or value == []:
-        raise ServiceError(400, f"Invalid request: missing {name} parameter")
-    values = value if isinstance(value, list) else [value]
-    if len(values) > _MOST_TEXTS:
-        raise ServiceError(413, f"a request may have {_MOST_TEXTS:,} texts, not {len(values):,}")
-    if not all(isinstance(each, str) for each in values):
-        raise ServiceError(400, f"Invalid request: {name} is neither a text nor a list of texts")
-    return values
-
-
-def whole_number_of(given: Mapping[str, Any], name: str, most: int) -> int:
-    """Return a field that must be a number from 0 to ``most``; 0 if it is missing.
-
-    Raises:
-        ServiceError: it is something else.
-    """
-    value = given.get(name) or 0
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
-        raise ServiceError(400, f"Invalid request: {name} is no whole number from 0 to {most}")
-    return int(text)
-
-
-def file_of(given: Mapping[str, Any]) -> File:
-    """Return the file of a form.
-
-    Raises:
-        ServiceError: there is none, or it has no name.
-    """
-    file = given.get("file")
-    if not isinstance(file, File):
-        raise ServiceError(400, "Invalid request: missing file parameter")
-    if not file.name:
-        raise ServiceError(400, "Invalid request: empty file")
-    return file
 
 
 def error_response(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:

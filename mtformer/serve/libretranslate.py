@@ -11,7 +11,7 @@ from starlette.routing import Route
 from mtformer.serve.detection import detect
 from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of, whole_number_of
+from mtformer.serve.http import Asked, service_of
 from mtformer.serve.protection import plan_markup
 from mtformer.serve.query import Query
 from mtformer.text.languages import english_name
@@ -23,30 +23,29 @@ _FORMATS = ("text", "html")
 
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts."""
-    given = await fields(request)
-    caller = caller_of(request, given)
-    texts = texts_of(given, "q")
-    if given["q"] == "":
+    asked = await Asked.read(request)
+    texts = asked.texts("q")
+    if asked.fields["q"] == "":
         raise ServiceError(400, "Invalid request: missing q parameter")
-    source, target = text_of(given, "source"), text_of(given, "target")
-    format = text_of(given, "format", "text")
+    source, target = asked.source(), asked.text("target")
+    format = asked.text("format", "text")
     if format not in _FORMATS:
         raise ServiceError(400, f"Invalid request: the format is {' or '.join(_FORMATS)}, not {format}")
-    n_alternatives = whole_number_of(given, "alternatives", _MOST_ALTERNATIVES)
+    n_alternatives = asked.whole_number("alternatives", _MOST_ALTERNATIVES)
     query = Query(
         texts=texts,
-        source=None if source == "auto" else source,
+        source=source,
         target=target,
         options=(("n_best", n_alternatives + 1),) if n_alternatives else (),
         plan=plan_markup if format == "html" else Translator.plan,
     )
-    answers = await service_of(request).translate(request, caller, query)
+    answers = await asked.service.translate(request, asked.caller, query)
     shown: dict[str, Any] = {"translatedText": [answer.text for answer in answers]}
-    if source == "auto":
+    if source is None:
         shown["detectedLanguage"] = [_shown(answer.source, answer.probability) for answer in answers]
     if n_alternatives:
         shown["alternatives"] = [[each.text for each in answer.translations[1:]] for answer in answers]
-    if isinstance(given["q"], str):
+    if isinstance(asked.fields["q"], str):
         shown = {name: value[0] for name, value in shown.items()}
     return JSONResponse(shown)
 
@@ -57,13 +56,11 @@ def _shown(code: str, probability: float) -> dict[str, Any]:
 
 async def translate_file(request: Request) -> Response:
     """Translate a document, and return the address of the result."""
-    given = await fields(request)
-    caller = caller_of(request, given)
-    service, file = service_of(request), file_of(given)
-    source, target = text_of(given, "source"), text_of(given, "target")
-    query = Query(texts=(), source=None if source == "auto" else source, target=target, is_one_language=True)
-    name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
-    outcome = await translate_document(service, caller, file, query, request)
+    asked = await Asked.read(request)
+    service, caller = asked.service, asked.caller
+    query = Query(texts=(), source=asked.source(), target=asked.text("target"), is_one_language=True)
+    name, media_type = new_name(asked.file.name, service.pair(query.source, query.target).tgt_lang)
+    outcome = await translate_document(service, caller, asked.file, query, request)
     id = await service.database.run(service.results.add, name, media_type, outcome, caller.name)
     address = f"{request.base_url}download_file/{id}.{quote(name)}"
     return JSONResponse({"translatedFileUrl": address})
@@ -77,11 +74,11 @@ async def download_file(request: Request) -> Response:
 
 async def detect_language(request: Request) -> Response:
     """Say which languages a text may be in."""
-    given = await fields(request)
-    caller, service, text = caller_of(request, given), service_of(request), " ".join(texts_of(given, "q"))
+    asked = await Asked.read(request)
+    service, text = asked.service, " ".join(asked.texts("q"))
     if not text.strip():
         raise ServiceError(400, "Invalid request: missing q parameter")
-    async with service.admitted(caller) as admission, admission.in_time():
+    async with service.admitted(asked.caller) as admission, admission.in_time():
         [found] = await asyncio.to_thread(detect, service.models, [text])
     return JSONResponse([_shown(*each) for each in found if each[1] >= 0.01] or [_shown(*found[0])])
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from mtformer.serve import metrics
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import read_glossary, stored_glossary
-from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of
+from mtformer.serve.http import Asked, service_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.query import Answer, Query, checked_options
 from mtformer.serve.service import Service
@@ -30,21 +30,19 @@ _NDJSON = "application/x-ndjson"
 
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts, with all that is known about the translations."""
-    given, caller = await _asked(request, _FIELDS)
-    service = service_of(request)
-    texts = texts_of(given, "text")
+    asked = await _read(request, _FIELDS)
+    service, caller, given = asked
     if not all(isinstance(given.get(name, False), bool) for name in ("alignments", "stream")):
         raise ServiceError(400, "Invalid request: alignments and stream are true or false")
-    source, target = text_of(given, "source", "auto"), text_of(given, "target")
     query = Query(
-        texts=texts,
-        target=target,
-        source=None if source == "auto" else source,
+        texts=asked.texts("text"),
+        target=asked.text("target"),
+        source=asked.source("auto"),
         is_one_language=True,
         options=checked_options(_options(given)),
         alignments=given.get("alignments", False),
         token_log_probs=True,
-        glossary=await _glossary(service, caller, given.get("glossary")),
+        glossary=await _glossary(asked),
     )
     if given.get("stream"):
         lines = _lines(service, caller, query)
@@ -52,24 +50,23 @@ async def translate(request: Request) -> Response:
         return StreamingResponse(lines, media_type=_NDJSON)
     answers = await service.translate(request, caller, query)
     [first, *_] = answers
-    pair = service.models.direction(first.source, target) or (first.source, target)
+    pair = service.models.direction(first.source, query.target) or (first.source, query.target)
     about: dict[str, Any] = dict(zip(("source", "target"), pair, strict=True))
     if query.source is None:
         about["detected"] = {"language": first.source, "probability": round(first.probability, 4)}
     return JSONResponse({**about, "translations": list(map(_shown, answers))})
 
 
-async def _asked(request: Request, names: Sequence[str]) -> tuple[dict[str, Any], Caller]:
-    """Return the fields of a request, which must be some of these, and who sends it.
+async def _read(request: Request, names: Sequence[str]) -> Asked:
+    """Read a request, whose fields must be some of these.
 
     Raises:
         ServiceError: one is unknown, or the key is.
     """
-    given = await fields(request)
-    caller = caller_of(request, given)
-    if unknown := [name for name in given if name not in names]:
+    asked = await Asked.read(request)
+    if unknown := [name for name in asked.fields if name not in names]:
         raise ServiceError(400, f"there is no field {unknown[0]}; there are {', '.join(names)}")
-    return given, caller
+    return asked
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,17 +76,18 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-async def _glossary(service: Service, caller: Caller, given: Any) -> Glossary | None:
+async def _glossary(asked: Asked) -> Glossary | None:
     """Return a glossary that is given as the id of a stored one, or as an object of terms and translations.
 
     Raises:
         ServiceError: it is neither.
         UserError: a term is empty.
     """
+    given = asked.fields.get("glossary")
     if not given:
         return None
     if isinstance(given, str):
-        return await read_glossary((await stored_glossary(service, caller, given)).terms)
+        return await read_glossary((await stored_glossary(asked, given)).terms)
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
         raise ServiceError(400, "Invalid request: glossary is neither an id nor an object of terms and translations")
     return await read_glossary(list(given.items()))
@@ -124,28 +122,26 @@ def _shown(answer: Answer) -> list[dict[str, object]]:
 
 async def explain(request: Request) -> Response:
     """Return how a sentence is translated, as ``mtformer explain --format json`` prints it."""
-    given, caller = await _asked(request, _EXPLAIN_FIELDS)
-    service, text = service_of(request), text_of(given, "text")
-    source, target = text_of(given, "source", "auto"), text_of(given, "target")
-    prefix = text_of(given, "prefix", "") or None
-    why_not = texts_of(given, "why_not") if given.get("why_not") else []
+    asked = await _read(request, _EXPLAIN_FIELDS)
+    service, text = asked.service, asked.text("text")
+    prefix = asked.text("prefix", "") or None
+    why_not = asked.texts("why_not") if asked.fields.get("why_not") else []
     if len(why_not) > 10:
         raise UserError("why_not: ask for 10 words at most")
-    query = Query(texts=[text], target=target, source=None if source == "auto" else source)
-    async with service.admitted(caller) as admission, admission.in_time():
+    query = Query(texts=[text], target=asked.text("target"), source=asked.source("auto"))
+    async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, prefix or "", *why_not])
         [(source, _)] = await service.languages(query.texts, query)
-        pair = service.pair(source, target)
+        pair = service.pair(source, query.target)
         return JSONResponse(await service.explanations.explain(pair, text, prefix=prefix, why_not=why_not))
 
 
 async def models(request: Request) -> Response:
     """List the directions."""
-    caller_of(request, request.query_params)
-    pairs = service_of(request).models.pairs
+    asked = await Asked.read(request)
     names = [
         {"source": pair.src_lang, "target": pair.tgt_lang, "name": " → ".join(map(english_name, pair))}
-        for pair in pairs
+        for pair in asked.service.models.pairs
     ]
     return JSONResponse({"directions": names})
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from mtformer.browser.assets import TRANSLATOR_ASSETS
 from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import caller_of, fields, service_of, text_of
+from mtformer.serve.http import Asked, service_of
 from mtformer.serve.models import Wanted
 from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments, token_spans
 from mtformer.support import __version__
@@ -43,12 +43,12 @@ async def show(request: Request) -> Response:
 
 async def why(request: Request) -> Response:
     """Say how likely each token of a word was, and what else was, in a translation that begins with ``prefix``."""
-    given = await fields(request)
-    caller, service = caller_of(request, given), service_of(request)
-    text, word = (without_surrogates(text_of(given, name)) for name in ("text", "word"))
-    start = without_surrogates(text_of(given, "prefix", ""))
-    pair = service.pair(text_of(given, "source"), text_of(given, "target"))
-    async with service.admitted(caller) as admission, admission.in_time():
+    asked = await Asked.read(request)
+    service = asked.service
+    text, word = (without_surrogates(asked.text(name)) for name in ("text", "word"))
+    start = without_surrogates(asked.text("prefix", ""))
+    pair = service.pair(asked.text("source"), asked.text("target"))
+    async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start, word])
         explanation = await service.explanations.explain(pair, text, prefix=start + word)
     [trace] = explanation["traces"]
@@ -74,18 +74,17 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 async def compute(request: Request) -> Response:
     """Do what the page's engine is asked for."""
-    given = await fields(request)
-    caller = caller_of(request, given)
-    service = service_of(request)
-    text, task = without_surrogates(text_of(given, "text")), request.path_params["task"]
+    asked = await Asked.read(request)
+    service = asked.service
+    text, task = without_surrogates(asked.text("text")), request.path_params["task"]
     if task not in _TASKS:
         raise ServiceError(404, "Not Found")
-    pair = service.pair(text_of(given, "source"), text_of(given, "target"))
+    pair = service.pair(asked.text("source"), asked.text("target"))
     plan: Any = _TASKS[task]
-    start = without_surrogates(text_of(given, "prefix", ""))
+    start = without_surrogates(asked.text("prefix", ""))
     if task != "translate":
         plan = partial(_begun, plan, start=start)
-    async with service.admitted(caller) as admission, admission.in_time():
+    async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start])
         translator = await service.translator(Wanted(pair, token_log_probs=True))
         job = service.job(translator, partial(plan, translator), [text], admission)
