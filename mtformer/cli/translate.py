@@ -5,7 +5,7 @@ import os
 from functools import partial
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -16,6 +16,8 @@ from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
+    from mtformer.bundle.format import Bundle
+    from mtformer.explain.page import Focus
     from mtformer.text.glossary import Glossary
     from mtformer.text.tokenizer.vocabulary import Vocabulary
     from mtformer.translate.jobs.reading import Source
@@ -308,17 +310,48 @@ class AttentionOptions(Options):
     head: int | None = option("The head to show; else the mean of all.")
 
 
+class PageOptions(Options):
+    """What is printed, and the page that is written."""
+
+    panel = options.IN_OUT
+    output: Path | None = option("Write everything as one HTML page, as in lesson.html.")
+    format: Literal["text", "json"] | None = option(
+        "Print a readable account (the default without --output) or the recorded trace."
+    )
+    fixed: bool = option("Write a page about this sentence alone, without the model.")
+    language: Literal["en", "zh"] = option("The language of the page.", default="en")
+
+    def check(self) -> None:
+        """Refuse options that do not go together.
+
+        Raises:
+            UserError: the message names them.
+        """
+        if self.format is not None:
+            options.require_file("--output", self.output, "what --format prints")
+        for name, given in (("--language", self.language != "en"), ("--fixed", self.fixed)):
+            if given and self.output is None:
+                raise UserError(f"{name} is of the page that --output names")
+
+    def page(self, bundle: "Bundle", explanation: dict[str, Any], focus: "Focus") -> str:
+        """Return the page: that of the model, if it is to be inside and can be, or that of the explanation alone."""
+        from mtformer.explain.live import render_lesson
+        from mtformer.explain.page import render_page
+
+        if not self.fixed:
+            try:
+                return render_lesson(bundle, explanation, focus, self.language)
+            except UserError as error:
+                log.info("%s; this page has no model inside and is about this sentence alone", error)
+        return render_page(explanation, focus, self.language)
+
+
 def explain(
     text: str = argument("One sentence.", "TEXT"),
     *,
     model: Path | None = options.MODEL,
     direction: options.Direction,
-    output: Path | None = option("Write everything as one HTML page, as in lesson.html.", panel=options.IN_OUT),
-    format: Literal["text", "json"] | None = option(
-        "Print a readable account (the default without --output) or the recorded trace.", panel=options.IN_OUT
-    ),
-    fixed: bool = option("Write a page about this sentence alone, without the model.", panel=options.IN_OUT),
-    language: Literal["en", "zh"] = option("The language of the page.", default="en", panel=options.IN_OUT),
+    page: PageOptions,
     questions: QuestionOptions,
     shown: AttentionOptions,
     search: options.Beam,
@@ -331,22 +364,17 @@ def explain(
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
-    from mtformer.explain.live import render_lesson
-    from mtformer.explain.page import Focus, render_page
+    from mtformer.explain.page import Focus
     from mtformer.explain.terminal import View, render
     from mtformer.runs.folder import RunFolder, find_model
     from mtformer.support.files import require_distinct
     from mtformer.text.lines import open_output
     from mtformer.translate.translator import Translator
 
-    if format is not None:
-        options.require_file("--output", output, "what --format prints")
-    for name, given in (("--language", language != "en"), ("--fixed", fixed)):
-        if given and output is None:
-            raise UserError(f"{name} is of the page that --output names")
+    page.check()
     path = find_model(model)
     run = RunFolder(path.parent)
-    require_distinct(output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])
+    require_distinct(page.output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])
     bundle = load_bundle(path).toward(**vars(direction))
     focus = Focus(shown.kind, shown.layer, shown.head)
     focus.require(bundle.header.architecture)
@@ -363,20 +391,14 @@ def explain(
     )
     if (texts := translator.texts_read(text)) != [text]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
-    if output is not None:
-        page = None
-        if not fixed:
-            try:
-                page = render_lesson(bundle, explanation.to_dict(), focus, language)
-            except UserError as error:
-                log.info("%s; this page has no model inside and is about this sentence alone", error)
-        page = page or render_page(explanation.to_dict(), focus, language)
-        with open_output(output) as file:
-            file.write(page)
-        log.info("the page is written to %s", output)
-    if format == "json":
+    if page.output is not None:
+        html = page.page(bundle, explanation.to_dict(), focus)
+        with open_output(page.output) as file:
+            file.write(html)
+        log.info("the page is written to %s", page.output)
+    if page.format == "json":
         options.print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif format == "text" or output is None:
+    elif page.format == "text" or page.output is None:
         options.print_result(
             render(explanation, View(options.columns(), options.has_colours(), focus, shown.attention)), styled=True
         )

@@ -1,5 +1,6 @@
 """The translator's page, for which the server computes."""
 
+from collections.abc import Callable
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -17,11 +18,16 @@ from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segm
 from mtformer.support import __version__
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
+from mtformer.translate.plan import Plan
 
 _OFFLINE, _ONLINE = "Works offline: nothing leaves this page.", "The server of this page translates."
 _ASSETS = [("mtformer.browser", "server_engine.js"), *TRANSLATOR_ASSETS]
 _N_OTHERS = 3  # tokens beside the one that was chosen
-_TASKS = {"translate": plan_segments, "alternatives": plan_alternatives, "begin": plan_beginning}
+_TASKS: dict[str, Callable[..., Plan[Any]]] = {
+    "translate": plan_segments,
+    "alternatives": plan_alternatives,
+    "begin": plan_beginning,
+}
 
 
 async def show(request: Request) -> Response:
@@ -80,20 +86,14 @@ async def compute(request: Request) -> Response:
     if task not in _TASKS:
         raise ServiceError(404, "Not Found")
     pair = service.pair(asked.text("source"), asked.text("target"))
-    plan: Any = _TASKS[task]
     start = without_surrogates(asked.text("prefix", ""))
-    if task != "translate":
-        plan = partial(_begun, plan, start=start)
+    begun = {} if task == "translate" else {"start": start}
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start])
         translator = await service.translator(Wanted(pair, token_log_probs=True))
-        job = service.job(translator, partial(plan, translator), [text], admission)
+        job = service.job(translator, partial(_TASKS[task], translator, **begun), [text], admission)
         [[answer]] = await service.finished(request, [job])
     return JSONResponse(answer)
-
-
-def _begun(plan: Any, translator: Any, text: str, *, start: str) -> Any:
-    return plan(translator, text, start)
 
 
 ROUTES = [Route("/", show), Route("/page/why", why, methods=["POST"]), Route("/page/{task}", compute, methods=["POST"])]
