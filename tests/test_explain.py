@@ -23,8 +23,10 @@ from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.explanation import checkpoint_models, compare, explain
 from mtformer.explain.matrices import record_pass
+from mtformer.explain.plain import rounded
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import Block, Node, Trace, rounded, source_tokens
+from mtformer.explain.tokens import source_tokens
+from mtformer.explain.trace import Block, Node, Trace
 from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import record_attention

@@ -12,8 +12,9 @@ import numpy as np
 from mtformer.bundle.format import Bundle
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
+from mtformer.explain.plain import to_plain
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import FORMAT, AttentionTrace, Kind, Token, Trace, to_plain
+from mtformer.explain.trace import FORMAT, AttentionTrace, Kind, Token, Trace
 from mtformer.explain.why_not import with_why_not
 from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer

@@ -11,6 +11,7 @@ from mtformer.config import SearchOptions
 from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
+from mtformer.explain.tokens import source_tokens, target_tokens
 from mtformer.explain.trace import (
     AttentionTrace,
     Block,
@@ -24,8 +25,6 @@ from mtformer.explain.trace import (
     Trace,
     Tree,
     path_to,
-    source_tokens,
-    target_tokens,
 )
 from mtformer.model.architecture import SpecialIds
 from mtformer.search.candidates import SearchStep

@@ -5,16 +5,13 @@ Shapes: H heads, S source tokens, T target tokens (EOS included), D ``d_model``,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from mtformer.model.architecture import SpecialIds
+from mtformer.explain.plain import to_plain
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.text.tokenizer.vocabulary import byte_of
 
 FORMAT = 1
 Kind = Literal["encoder", "decoder", "cross"]
@@ -46,48 +43,6 @@ class Token:
     def label(self) -> str:
         """The printable text, without the mark of a space before it where it would only take room."""
         return self.printable.removeprefix("▁") or "▁"
-
-
-def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Return the tokens of source ids."""
-    return _tokens(ids, tokenizer.src_tokens(ids), tokenizer.special_ids)
-
-
-def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Return the tokens of target ids."""
-    return _tokens(ids, tokenizer.tgt_tokens(ids), tokenizer.special_ids)
-
-
-def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:
-    characters: list[str | None] = []
-    for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
-        spelled = list(run)
-        run_bytes = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
-        characters += _characters(run_bytes) if is_byte else [None] * len(spelled)
-    rows = zip(ids, texts, characters, strict=True)
-    return tuple(
-        Token(text, i, "special" if i in special_ids else _kind(text), character) for i, text, character in rows
-    )
-
-
-def _kind(text: str) -> Literal["word", "byte"]:
-    return "word" if byte_of(text) is None else "byte"
-
-
-def _characters(run: bytes) -> list[str | None]:
-    """Return for each byte the character that it is a part of; None where the bytes are not UTF-8."""
-    result: list[str | None] = []
-    while len(result) < len(run):
-        left = run[len(result) :]
-        for length in range(1, 5):
-            try:
-                result += [left[:length].decode()] * length
-                break
-            except UnicodeDecodeError:
-                continue
-        else:
-            result.append(None)
-    return result
 
 
 @dataclass(frozen=True)
@@ -413,42 +368,3 @@ def require_head(kind: Kind, layer: int, head: int | None, *, n_layers: int, n_h
         raise UserError(f"there is no layer {layer}: this model's {stack} has layers 1 to {n_layers}")
     if head is not None and not 1 <= head <= n_heads:
         raise UserError(f"there is no head {head}: this model has heads 1 to {n_heads}")
-
-
-def to_plain(value: Any) -> Any:
-    """Turn dataclasses and arrays into dictionaries and lists, with 6 significant digits and null for infinity.
-
-    A field with ``key`` in its metadata gets that name, and is left out if it is None.
-    """
-    if hasattr(value, "__dataclass_fields__"):
-        keys = {f.metadata.get("key", f.name): f.name for f in fields(value)}
-        return {key: to_plain(getattr(value, name)) for key, name in keys.items() if key is not None}
-    if isinstance(value, dict):
-        return {key: to_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float | np.ndarray):
-        return rounded(value)
-    return value
-
-
-_DIGITS = 6
-
-
-def rounded(values: float | np.ndarray) -> Any:
-    """Round to 6 significant digits for JSON: arrays become nested lists, and infinity and NaN become None."""
-    array = np.asarray(values)
-    if array.dtype.kind != "f":
-        return array.tolist()
-    array = array.astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exponent = np.where(array == 0, 0, np.floor(np.log10(np.abs(array))))
-        places = np.nan_to_num(_DIGITS - 1 - exponent, posinf=0, neginf=0).clip(-300, 300)
-        # Scaling by a power of ten is exact up to 10^22 only where that power is whole, hence the division.
-        up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-        result: np.ndarray = np.round(array * up / down) / up * down
-    if np.isfinite(result).all():
-        return result.tolist()
-    nullable = np.array(result, dtype=object)
-    nullable[~np.isfinite(result)] = None
-    return nullable.tolist()

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import Node, Sentence, Token, Trace, WhyNot, WhyNotStep, target_tokens
+from mtformer.explain.tokens import target_tokens
+from mtformer.explain.trace import Node, Sentence, Token, Trace, WhyNot, WhyNotStep
 from mtformer.support.terminal import fixed
 from mtformer.text.languages import is_written_with_spaces
 
