@@ -1,5 +1,6 @@
 """A server in a thread of the tests' own process."""
 
+import json
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -11,16 +12,20 @@ from typing import Any
 import pytest
 import requests
 import uvicorn
+from conftest import sentence_pairs
 
 from mtformer.serve.admission import Settings
 from mtformer.serve.app import make_app
 from mtformer.serve.database import Database
-from mtformer.serve.keys import Keys
+from mtformer.serve.keys import Keys, add_key
 from mtformer.serve.models import Models, Wanted
 from mtformer.serve.running import server_config
 from mtformer.serve.service import Service
 
 SECONDS = 60  # until a test gives up
+PAIRS = dict(sentence_pairs(20, seed=3))
+TEXT = next(iter(PAIRS))
+ASKED = {"q": TEXT, "source": "en", "target": "de"}
 
 
 class Started(uvicorn.Server):
@@ -121,3 +126,24 @@ def until(is_so: Callable[[], bool]) -> None:
             return
         never.wait(0.02)
     pytest.fail("it never became so")
+
+
+def talk(client: Client, data: bytes) -> bytes:
+    """Send bytes to a server, and return what it answers until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=SECONDS) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def head(*lines: str) -> bytes:
+    """Return the head of a request."""
+    return "\r\n".join(["POST /translate HTTP/1.1", "Host: x", *lines, "", ""]).encode()
+
+
+def limited(key_file: Path, name: str, **limits: int) -> str:
+    """Add a key with limits to a file, and return it."""
+    key = add_key(key_file, name)
+    stored = json.loads(key_file.read_text())
+    stored[name] |= limits
+    key_file.write_text(json.dumps(stored))
+    return key

@@ -12,9 +12,9 @@ from pathlib import Path
 import deepl
 import pytest
 import requests
-from conftest import Project, sentence_pairs
+from conftest import Project
 from libretranslatepy import LibreTranslateAPI
-from servers import Client, until
+from servers import PAIRS, Client, until
 
 from mtformer import Translator
 from mtformer.serve import deepl as deepl_routes
@@ -22,7 +22,6 @@ from mtformer.serve import libretranslate, own, page
 from mtformer.serve.protection import Protected
 
 ROOT = Path(__file__).parent.parent
-PAIRS = dict(sentence_pairs(20, seed=3))
 SOURCES = list(PAIRS)
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import hashlib
-import json
 import sqlite3
 import sys
 import warnings
@@ -18,23 +17,19 @@ from typing import Any, NamedTuple
 
 import pytest
 import requests
-from conftest import Project, sentence_pairs
+from conftest import Project
 from postgresql import PASSWORD, PostgreSQL, postgresql
-from servers import SECONDS, Client, held, running, until
+from servers import ASKED, PAIRS, SECONDS, TEXT, Client, held, limited, running, until
 
 from mtformer.serve import database as databases
 from mtformer.serve import results as waiting
 from mtformer.serve.database import Database
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.keys import add_key
 from mtformer.serve.results import Outcome, Results
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 
-PAIRS = dict(sentence_pairs(20, seed=3))
-TEXT = next(iter(PAIRS))
-ASKED = {"q": TEXT, "source": "en", "target": "de"}
 SUBTITLES = f"1\n00:00:01,000 --> 00:00:02,000\n{TEXT}\n"
 TRANSLATED = SUBTITLES.replace(TEXT, PAIRS[TEXT])
 
@@ -54,13 +49,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return new
 
 
-def limited(path: Path, name: str, **limits: int) -> dict[str, str]:
+def authorized(path: Path, name: str, **limits: int) -> dict[str, str]:
     """Add a key with limits to a file, and return the header that has it."""
-    key = add_key(path, name)
-    stored = json.loads(path.read_text())
-    stored[name] |= limits
-    path.write_text(json.dumps(stored))
-    return {"Authorization": f"Bearer {key}"}
+    return {"Authorization": f"Bearer {limited(path, name, **limits)}"}
 
 
 class Sent(NamedTuple):
@@ -134,7 +125,7 @@ def test_a_server_that_stops_finishes_its_documents(bundle: Path, place: str) ->
 def test_a_quota_is_counted_over_all_servers(bundle: Path, place: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     n_fitting = 7
-    ada, bob = limited(keys, "ada", characters_per_month=n_fitting * len(TEXT) + 1), limited(keys, "bob")
+    ada, bob = authorized(keys, "ada", characters_per_month=n_fitting * len(TEXT) + 1), authorized(keys, "bob")
     with (
         running(bundle, keys=keys, database=place) as one,
         running(bundle, keys=keys, database=place) as other,
@@ -153,7 +144,7 @@ def test_a_quota_is_counted_over_all_servers(bundle: Path, place: str, tmp_path:
 
 def test_characters_that_were_not_translated_are_given_back(bundle: Path, place: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
-    ada = limited(keys, "ada", characters_per_month=len(TEXT))
+    ada = authorized(keys, "ada", characters_per_month=len(TEXT))
     with running(bundle, keys=keys, database=place) as client:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(client.service.scheduler, "submit", lambda job: 1 / 0)
@@ -296,7 +287,7 @@ def test_a_server_without_its_database_does_what_it_can(
     bundle: Path, server: PostgreSQL, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = tmp_path / "keys.json"
-    ada, bob = limited(keys, "ada", characters_per_month=1_000), limited(keys, "bob")
+    ada, bob = authorized(keys, "ada", characters_per_month=1_000), authorized(keys, "bob")
     terms = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": "dog\tHund"}
     with running(bundle, keys=keys, database=server.new_database()) as client:
         made = client.post("/v2/glossaries", terms, headers=ada).json()
@@ -332,7 +323,7 @@ def test_a_database_that_does_not_answer_delays_nobody_else(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = tmp_path / "keys.json"
-    ada, bob = limited(keys, "ada", characters_per_month=1_000), limited(keys, "bob")
+    ada, bob = authorized(keys, "ada", characters_per_month=1_000), authorized(keys, "bob")
     with running(bundle, keys=keys) as client, ThreadPoolExecutor(8) as threads:
         reached, answered = Event(), Event()
 
@@ -452,7 +443,7 @@ def test_a_clock_that_is_set_changes_nothing_but_the_month(
     keys, clock = tmp_path / "keys.json", SimpleNamespace(now=1_800_000_000.0)  # 15 January 2027
     monkeypatch.setattr("time.time", lambda: clock.now)
     limits = {"characters_per_minute": 3 * len(TEXT), "characters_per_month": 3 * len(TEXT)}
-    ada, bob = limited(keys, "ada", **limits), limited(keys, "bob")
+    ada, bob = authorized(keys, "ada", **limits), authorized(keys, "bob")
     with running(bundle, keys=keys, database=place) as client:
 
         def status() -> int:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import sentence_pairs
-from servers import SECONDS, running
+from servers import ASKED, PAIRS, SECONDS, TEXT, running
 
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import LanguagePair
@@ -18,9 +17,6 @@ from mtformer.serve.errors import ServiceError
 from mtformer.serve.models import Models, Wanted
 from mtformer.support.errors import UserError
 
-PAIRS = dict(sentence_pairs(20, seed=3))
-TEXT = next(iter(PAIRS))
-ASKED = {"q": TEXT, "source": "en", "target": "de"}
 EN_DE, FR_DE = LanguagePair("en", "de"), LanguagePair("fr", "de")
 
 

@@ -1,26 +1,29 @@
-"""What whoever runs a server sees of it: its log and its metrics."""
+"""What whoever runs a server sees of it: its log, its metrics, and how it stops."""
 
 import asyncio
 import json
 import logging
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from conftest import sentence_pairs
-from servers import SECONDS, Client, running, until
+from conftest import Project
+from servers import ASKED, PAIRS, SECONDS, TEXT, Client, held, running, until
 
 from mtformer.config import LanguagePair
+from mtformer.serve import app
 from mtformer.serve.admission import Settings
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.keys import ANYONE, add_key
 from mtformer.serve.metrics import Metrics
+from mtformer.serve.results import ENDED, Result
 from mtformer.support.logs import JsonFormatter
-
-PAIRS = dict(sentence_pairs(20, seed=3))
-TEXT = next(iter(PAIRS))
-ASKED = {"q": TEXT, "source": "en", "target": "de"}
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
@@ -114,3 +117,50 @@ def test_explanations_take_nothing_from_other_requests(server: Client, monkeypat
     monkeypatch.setattr(service, "settings", Settings())
     assert asyncio.run(of("again")) == {"text": "again"}
     assert started == ["0", "again"]
+
+
+# Stopping
+
+
+def test_what_was_accepted_is_answered_before_the_server_stops(bundle: Path) -> None:
+    with running(bundle) as client, held(client) as gate, ThreadPoolExecutor(4) as threads:
+        answers = [threads.submit(client.post, "/translate", ASKED) for _ in range(4)]
+        assert gate.reached.wait(SECONDS)
+        until(lambda: len(client.server.server_state.tasks) == 4)
+        client.server.should_exit = True
+        gate.opened.set()
+        assert [answer.result(SECONDS).json() for answer in answers] == 4 * [{"translatedText": PAIRS[TEXT]}]
+
+
+def test_a_document_does_not_keep_a_server_from_stopping(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_DRAIN_SECONDS", 0.01)
+    languages, files = {"source_lang": "en", "target_lang": "de"}, {"file": ("a.txt", TEXT)}
+    with running(bundle) as client, held(client) as gate:
+        id = client.post("/v2/document", data=languages, files=files).json()["document_key"]
+        assert gate.reached.wait(SECONDS)
+        client.server.should_exit = True
+        until(lambda: client.service.results.find(id) == Result("a.de.txt", "text/plain", error=ENDED))
+        gate.opened.set()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")
+def test_a_process_serves_until_it_is_terminated(trained: Project) -> None:
+    command = [sys.executable, "-m", "mtformer", "serve", "runs/config", "--port", "0"]
+    with subprocess.Popen(command, cwd=trained.folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        found = re.search(r"http://127.0.0.1:(\d+)", first["message"])
+        assert found, first
+        client = Client(found[0], None, None)  # type: ignore[arg-type]
+        until(lambda: _is_ready(client))
+        assert client.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
+        process.terminate()
+        assert process.wait(SECONDS) == 143
+        assert "Traceback" not in process.stderr.read()
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        return client.get("/ready").status_code == 200
+    except OSError:
+        return False

@@ -14,8 +14,7 @@ from typing import Any
 import docx
 import pytest
 import requests
-from conftest import sentence_pairs
-from servers import SECONDS, Client, held, running, until
+from servers import PAIRS, SECONDS, TEXT, Client, held, running, until
 
 from mtformer.data.clean.language import Identifier
 from mtformer.serve import store
@@ -24,8 +23,6 @@ from mtformer.serve.keys import add_key
 from mtformer.serve.scheduler import Job
 from mtformer.text.glossary import Glossary
 
-PAIRS = dict(sentence_pairs(20, seed=3))
-TEXT = next(iter(PAIRS))
 ASKED = {"text": TEXT, "source": "en", "target": "de"}
 GERMAN = "Das ist schon Deutsch, und so bleibt es auch."
 
