@@ -1,4 +1,4 @@
-"""The database of a server: a SQLite file, or PostgreSQL, which servers on several machines can share."""
+"""The database of a server: a SQLite file, or PostgreSQL, which servers on several machines can share; its tables."""
 
 import asyncio
 import importlib.util
@@ -12,7 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, MetaData, Table, Text, create_engine, event, make_url
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Dialect,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -53,6 +66,32 @@ class SafeText(TypeDecorator[str]):
         return None if value is None else storable(value)
 
 
+def _texts(*names: str, is_key: bool = False) -> "list[Column[str]]":
+    return [Column(name, SafeText, primary_key=is_key, nullable=False) for name in names]
+
+
+_TABLES = MetaData()
+GLOSSARIES = Table(
+    "glossaries",
+    _TABLES,
+    *_texts("id", is_key=True),
+    *_texts("key", "name", "src_lang", "tgt_lang", "entries"),
+    Column("n_entries", Integer, nullable=False),
+    *_texts("created"),
+)
+USAGE = Table("usage", _TABLES, *_texts("key", "month", is_key=True), Column("characters", BigInteger, nullable=False))
+SERVERS = Table("servers", _TABLES, *_texts("id", is_key=True), Column("beat", BigInteger, nullable=False))
+DOCUMENTS = Table(
+    "documents",
+    _TABLES,
+    *_texts("id", is_key=True),
+    *_texts("server", "owner", "name", "media_type", "error"),
+    Column("n_characters", Integer, nullable=False),
+    Column("n_bytes", Integer, nullable=False),
+    Column("content", LargeBinary),
+)
+
+
 class Database:
     """A database. Threads may share it; so may processes, unless it is in memory."""
 
@@ -64,7 +103,7 @@ class Database:
                 for a database in memory, which ends with the process.
 
         Raises:
-            UserError: it cannot be opened. The message has no password.
+            UserError: it cannot be opened, or tables that it lacks not be made. The message has no password.
         """
         if place == "":  # of a variable that is not set
             raise UserError("--database is empty: name a file or a URL, or leave it out")
@@ -79,30 +118,18 @@ class Database:
             connect_args = {"timeout": _SECONDS, "check_same_thread": False}
             self._name = place or "in memory"
             n_connections = 1
-        with self._opening():
+        try:
             if place is not None and "://" not in place:
                 Path(place).touch(mode=0o600)  # texts may wait in it
             self._engine = create_engine(url, pool_size=n_connections, connect_args=connect_args, **settings)
             if url.drivername == "sqlite":
                 event.listen(self._engine, "connect", _prepare_sqlite)
-        self._threads = ThreadPoolExecutor(n_connections, "database")
-
-    def create(self, tables: MetaData) -> None:
-        """Make the tables that do not exist yet.
-
-        Raises:
-            UserError: the database cannot be used.
-        """
-        with self._opening(), self._engine.begin() as connection:
-            connection.exec_driver_sql(_LOCKS[self._engine.dialect.name])  # another server may start now, too
-            tables.create_all(connection)
-
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        try:
-            yield
+            with self._engine.begin() as connection:
+                connection.exec_driver_sql(_LOCKS[self._engine.dialect.name])  # another server may start now, too
+                _TABLES.create_all(connection)
         except (SQLAlchemyError, OSError, TypeError) as error:  # TypeError: the driver does not know a setting
             raise UserError(f"cannot open {self._name}, the database of the server: {_reason(error)}") from None
+        self._threads = ThreadPoolExecutor(n_connections, "database")
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:

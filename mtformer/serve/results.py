@@ -12,28 +12,12 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, Table, select
+from sqlalchemy import select
 
-from mtformer.serve.database import Database, SafeText
+from mtformer.serve.database import DOCUMENTS, SERVERS, Database
 from mtformer.serve.errors import ServiceError
 
-_TABLES = MetaData()
-_SERVERS = Table(
-    "servers",
-    _TABLES,
-    Column("id", SafeText, primary_key=True),
-    Column("beat", BigInteger, nullable=False),
-)
-_DOCUMENTS = Table(
-    "documents",
-    _TABLES,
-    Column("id", SafeText, primary_key=True),
-    *(Column(name, SafeText, nullable=False) for name in ("server", "owner", "name", "media_type", "error")),
-    Column("n_characters", Integer, nullable=False),
-    Column("n_bytes", Integer, nullable=False),
-    Column("content", LargeBinary),
-)
-_UNFINISHED = _DOCUMENTS.c.content.is_(None) & (_DOCUMENTS.c.error == "")
+_UNFINISHED = DOCUMENTS.c.content.is_(None) & (DOCUMENTS.c.error == "")
 
 BEAT_SECONDS = 5  # between two beats of a server
 _MOST_BYTES = 128 * 2**20  # of the translated documents of a server that wait
@@ -86,18 +70,12 @@ class Results:
     """
 
     def __init__(self, database: Database) -> None:
-        """Use a database.
-
-        Raises:
-            UserError: it cannot be used.
-        """
         self._database = database
         self._server = secrets.token_hex(16)
         self._made: dict[str, float] = {}  # since when each document of this server waits, by a clock that nobody sets
         self._unwritten: dict[str, Outcome] = {}
         self._others: dict[str, tuple[int, int]] = {}  # other servers' last beats, and our beats since then
         self._tasks: set[asyncio.Task[None]] = set()
-        database.create(_TABLES)
         self.beat()
 
     def add(self, name: str, media_type: str, outcome: Outcome, owner: str = "") -> str:
@@ -119,7 +97,7 @@ class Results:
         id = secrets.token_hex(16)
         values = {"id": id, "server": self._server, "owner": owner, "name": name, "media_type": media_type}
         with self._database.begin() as connection:
-            connection.execute(_DOCUMENTS.insert().values(**values, **_written(outcome)))
+            connection.execute(DOCUMENTS.insert().values(**values, **_written(outcome)))
         self._make_room()
         return id
 
@@ -130,8 +108,8 @@ class Results:
 
     def find(self, id: str) -> Result | None:
         """Return a document; None if it does not wait any more."""
-        columns = [_DOCUMENTS.c[name] for name in ("name", "media_type", "n_characters", "error")]
-        query = select(*columns, _DOCUMENTS.c.content.is_not(None).label("is_done")).where(_DOCUMENTS.c.id == id)
+        columns = [DOCUMENTS.c[name] for name in ("name", "media_type", "n_characters", "error")]
+        query = select(*columns, DOCUMENTS.c.content.is_not(None).label("is_done")).where(DOCUMENTS.c.id == id)
         with self._database.begin() as connection:
             row = connection.execute(query).mappings().first()
             return None if row is None else Result(**row)
@@ -139,12 +117,12 @@ class Results:
     def content(self, id: str) -> bytes | None:
         """Return the bytes of a document; None if it is not translated, or does not wait any more."""
         with self._database.begin() as connection:
-            return connection.execute(select(_DOCUMENTS.c.content).where(_DOCUMENTS.c.id == id)).scalar()
+            return connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.id == id)).scalar()
 
     def remove(self, *ids: str) -> None:
         """Forget documents."""
         with self._database.begin() as connection:
-            connection.execute(_DOCUMENTS.delete().where(_DOCUMENTS.c.id.in_(ids)))
+            connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something in the background."""
@@ -164,11 +142,11 @@ class Results:
     def beat(self) -> None:
         """Show other servers that this one runs, write what is unwritten, and clean up."""
         first = secrets.randbits(32)  # none that others remember, should they have deleted what they had of this server
-        insertion = self._database.insert(_SERVERS).values(id=self._server, beat=first)
-        beat = _SERVERS.c.beat + 1
+        insertion = self._database.insert(SERVERS).values(id=self._server, beat=first)
+        beat = SERVERS.c.beat + 1
         with self._database.begin() as connection:
             connection.execute(insertion.on_conflict_do_update(index_elements=["id"], set_={"beat": beat}))
-            beats = connection.execute(select(_SERVERS.c.id, _SERVERS.c.beat).where(_SERVERS.c.id != self._server))
+            beats = connection.execute(select(SERVERS.c.id, SERVERS.c.beat).where(SERVERS.c.id != self._server))
             self._others = {id: (beat, self._silence(id, beat)) for id, beat in beats}
         self._write()
         self._make_room()
@@ -183,22 +161,22 @@ class Results:
         silent = [id for id, (_, n) in self._others.items() if n >= _MOST_SILENT]
         forgotten = [id for id in silent if self._others[id][1] >= _FORGOTTEN]
         if silent:
-            of_them = _DOCUMENTS.c.server.in_(silent)
+            of_them = DOCUMENTS.c.server.in_(silent)
             with self._database.begin() as connection:
-                connection.execute(_DOCUMENTS.update().where(of_them, _UNFINISHED).values(error=ENDED))
-                connection.execute(_DOCUMENTS.delete().where(_DOCUMENTS.c.server.in_(forgotten)))
-                connection.execute(_SERVERS.delete().where(_SERVERS.c.id.in_(forgotten)))
+                connection.execute(DOCUMENTS.update().where(of_them, _UNFINISHED).values(error=ENDED))
+                connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.server.in_(forgotten)))
+                connection.execute(SERVERS.delete().where(SERVERS.c.id.in_(forgotten)))
 
     def _write(self) -> None:
         for id, outcome in list(self._unwritten.items()):
             with self._database.begin() as connection:
-                connection.execute(_DOCUMENTS.update().where(_DOCUMENTS.c.id == id).values(**_written(outcome)))
+                connection.execute(DOCUMENTS.update().where(DOCUMENTS.c.id == id).values(**_written(outcome)))
             self._unwritten.pop(id, None)
 
     def _make_room(self) -> None:
         """Forget documents of this server that have waited too long, and the oldest ones of who has the largest."""
-        columns = [_DOCUMENTS.c[name] for name in ("id", "owner", "n_bytes")]
-        query = select(*columns).where(_DOCUMENTS.c.server == self._server, ~_UNFINISHED)
+        columns = [DOCUMENTS.c[name] for name in ("id", "owner", "n_bytes")]
+        query = select(*columns).where(DOCUMENTS.c.server == self._server, ~_UNFINISHED)
         with self._database.begin() as connection:
             rows = {row.id: row for row in connection.execute(query)}
         now, sizes = time.monotonic(), Counter[str]()

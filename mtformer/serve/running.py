@@ -102,9 +102,8 @@ def serve(
     """
     place.check()
     keys = None if place.keys is None else Keys.read(place.keys)
-    opened = Database(database)
     with place.listen() as listening:
-        service = Service(models, opened, keys, settings)  # which uses the database, before anything takes long
+        service = Service(models, Database(database), keys, settings)  # whose database has to work before all else
         models.load_first()
         app = make_app(service, cors=place.cors, is_local=keys is None and is_loopback(place.host), watch=watch)
         host, port, *_ = listening.getsockname()

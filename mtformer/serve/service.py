@@ -51,9 +51,6 @@ class Service:
             database: for glossaries, usage and documents that wait; it is closed with the service.
             keys: who may send requests; None for anyone.
             settings: limits of all.
-
-        Raises:
-            UserError: the database cannot be used.
         """
         self.models, self.database, self.keys, self.settings = models, database, keys, settings
         self.store, self.results = Store(database), Results(database)

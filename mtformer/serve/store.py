@@ -7,30 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Integer, MetaData, Table, func, literal, select
+from sqlalchemy import ColumnElement, func, literal, select
 
-from mtformer.serve.database import Database, SafeText, storable
+from mtformer.serve.database import GLOSSARIES, USAGE, Database, storable
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 
 _MOST_GLOSSARIES = 100  # of a key
-_TABLES = MetaData()
-_GLOSSARIES = Table(
-    "glossaries",
-    _TABLES,
-    Column("id", SafeText, primary_key=True),
-    Column("key", SafeText, nullable=False),
-    *(Column(name, SafeText, nullable=False) for name in ("name", "src_lang", "tgt_lang", "entries")),
-    Column("n_entries", Integer, nullable=False),
-    Column("created", SafeText, nullable=False),
-)
-_USAGE = Table(
-    "usage",
-    _TABLES,
-    Column("key", SafeText, primary_key=True),
-    Column("month", SafeText, primary_key=True),
-    Column("characters", BigInteger, nullable=False),
-)
 
 
 @dataclass(frozen=True)
@@ -68,15 +51,9 @@ class Store:
     """
 
     def __init__(self, database: Database) -> None:
-        """Use a database.
-
-        Raises:
-            UserError: it cannot be used.
-        """
         self._database = database
         self._lock = Lock()
         self._uncounted: Counter[tuple[str, str]] = Counter()  # characters that the database lacks, by key and month
-        database.create(_TABLES)
 
     def add_glossary(self, key: str, name: str, languages: tuple[str, str], glossary: Glossary) -> StoredGlossary:
         """Store a glossary.
@@ -89,30 +66,30 @@ class Store:
         stored = StoredGlossary(
             str(uuid.uuid4()), storable(name), *languages, storable(entries), len(glossary), created
         )
-        count = select(func.count()).where(_GLOSSARIES.c.key == key)
+        count = select(func.count()).where(GLOSSARIES.c.key == key)
         with self._database.begin() as connection:
             if connection.execute(count).scalar_one() >= _MOST_GLOSSARIES:
                 raise UserError(f"there are {_MOST_GLOSSARIES} glossaries already: delete one that is not needed")
-            connection.execute(_GLOSSARIES.insert().values(key=key, **vars(stored)))
+            connection.execute(GLOSSARIES.insert().values(key=key, **vars(stored)))
         return stored
 
     def glossaries(self, key: str) -> list[StoredGlossary]:
         """Return those of a key without their entries, the oldest first."""
-        return self._select(literal("").label("entries"), _GLOSSARIES.c.key == key)
+        return self._select(literal("").label("entries"), GLOSSARIES.c.key == key)
 
     def glossary(self, key: str, id: str) -> StoredGlossary | None:
         """Return one of a key; None if it has no such glossary."""
-        return next(iter(self._select(_GLOSSARIES.c.entries, _GLOSSARIES.c.key == key, _GLOSSARIES.c.id == id)), None)
+        return next(iter(self._select(GLOSSARIES.c.entries, GLOSSARIES.c.key == key, GLOSSARIES.c.id == id)), None)
 
     def delete_glossary(self, key: str, id: str) -> bool:
         """Delete a glossary of a key, and return whether there was one."""
-        condition = (_GLOSSARIES.c.key == key) & (_GLOSSARIES.c.id == id)
+        condition = (GLOSSARIES.c.key == key) & (GLOSSARIES.c.id == id)
         with self._database.begin() as connection:
-            return connection.execute(_GLOSSARIES.delete().where(condition)).rowcount > 0
+            return connection.execute(GLOSSARIES.delete().where(condition)).rowcount > 0
 
     def _select(self, entries: ColumnElement[str], *conditions: ColumnElement[bool]) -> list[StoredGlossary]:
-        columns = [each for each in _GLOSSARIES.c if each.name not in ("key", "entries")]
-        query = select(*columns, entries).where(*conditions).order_by(_GLOSSARIES.c.created)
+        columns = [each for each in GLOSSARIES.c if each.name not in ("key", "entries")]
+        query = select(*columns, entries).where(*conditions).order_by(GLOSSARIES.c.created)
         with self._database.begin() as connection:
             return [StoredGlossary(**row) for row in connection.execute(query).mappings()]
 
@@ -132,8 +109,8 @@ class Store:
             self.flush()
         if n_characters > quota:
             return None
-        insertion = self._database.insert(_USAGE).values(key=key, month=month, characters=n_characters)
-        total = _USAGE.c.characters + insertion.excluded.characters
+        insertion = self._database.insert(USAGE).values(key=key, month=month, characters=n_characters)
+        total = USAGE.c.characters + insertion.excluded.characters
         insertion = insertion.on_conflict_do_update(
             index_elements=["key", "month"], set_={"characters": total}, where=total <= quota
         )
@@ -150,8 +127,8 @@ class Store:
         """Write the usage. What cannot be written is kept until the next time."""
         with self._lock:
             counts, self._uncounted = self._uncounted, Counter()
-        insertion = self._database.insert(_USAGE)
-        total = _USAGE.c.characters + insertion.excluded.characters
+        insertion = self._database.insert(USAGE)
+        total = USAGE.c.characters + insertion.excluded.characters
         insertion = insertion.on_conflict_do_update(index_elements=["key", "month"], set_={"characters": total})
         # In order, so that servers that write at the same time do not wait for each other.
         rows = [{"key": key, "month": month, "characters": n} for (key, month), n in sorted(counts.items()) if n]
@@ -168,7 +145,7 @@ class Store:
     def used(self, key: str) -> int:
         """Return how many characters a key has used in this month (UTC)."""
         month = _month()
-        query = select(_USAGE.c.characters).where(_USAGE.c.key == key, _USAGE.c.month == month)
+        query = select(USAGE.c.characters).where(USAGE.c.key == key, USAGE.c.month == month)
         with self._database.begin() as connection:
             return (connection.execute(query).scalar() or 0) + self._uncounted[key, month]
 
