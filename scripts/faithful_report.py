@@ -10,8 +10,8 @@ import argparse
 import csv
 import re
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -152,14 +152,13 @@ def is_slotted(line: Line, language: str, n_tokens: Callable[[str], int]) -> boo
     return found is not None and not re.search(r"\d", found.text) and not any(v in found.text for v in line.values)
 
 
-def report_slots(translator: Translator, language: str, seed: int) -> None:
-    """Print for how many lines slots stand, by kind."""
-    kinds = [
-        (line.kind, is_slotted(line, language, translator.tokenizer.n_src_tokens)) for line in lines(language, seed)
-    ]
-    totals, kept = (Counter(kind for kind, slotted in kinds if slotted or of_all) for of_all in (True, False))
-    for kind, n in [*totals.items(), ("all", totals.total())]:
-        print(f"{kind:16} {kept.total() if kind == 'all' else kept[kind]:3} of {n}")
+def report(outcomes: Sequence[tuple[Line, str]]) -> None:
+    """Print by kind how many lines have which outcome."""
+    of_kinds: dict[str, Counter[str]] = {}
+    for line, outcome in outcomes:
+        of_kinds.setdefault(line.kind, Counter())[outcome] += 1
+    for kind, of_kind in [*of_kinds.items(), ("all", sum(of_kinds.values(), Counter()))]:
+        print(f"{kind:16} {of_kind['kept']:3} of {of_kind.total()}, lost with a note {of_kind['noted']}")
 
 
 def main() -> None:
@@ -169,29 +168,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--language", help="count what slots stand for in this language instead of translating")
     parser.add_argument("--beam-size", type=int)
+    parser.add_argument("--engine", default="torch", help="torch (default) or ctranslate2")
     parser.add_argument("--raw", action="store_true", help="only the model, without preparations and guard")
     parser.add_argument("--show", action="store_true", help="print the lines whose values are not kept")
-    arguments = parser.parse_args()
-    translator = Translator.load(find_model(arguments.model), raw=arguments.raw, beam_size=arguments.beam_size)
-    src_lang, tgt_lang = translator.src_lang, translator.tgt_lang
-    if arguments.language:
-        report_slots(translator, arguments.language, arguments.seed)
+    asked = parser.parse_args()
+    translator = Translator.load(find_model(asked.model), engine=asked.engine, raw=asked.raw, beam_size=asked.beam_size)
+    src_lang, tgt_lang = asked.language or translator.src_lang, translator.tgt_lang
+    suite = list(lines(src_lang, asked.seed))
+    if asked.language:
+        n_tokens = translator.tokenizer.n_src_tokens
+        report([(line, "kept" if is_slotted(line, src_lang, n_tokens) else "lost") for line in suite])
         return
-    suite = list(lines(src_lang, arguments.seed))
-    kept: Counter[str] = Counter()
-    noted: Counter[str] = Counter()
-    totals: defaultdict[str, int] = defaultdict(int)
+    outcomes = []
     for line, [best, *_] in zip(suite, translator.translate([line.text for line in suite]), strict=True):
-        totals[line.kind] += 1
-        if is_kept(line, best.text, src_lang, tgt_lang):
-            kept[line.kind] += 1
-            continue
-        noted[line.kind] += bool(best.notes)
-        if arguments.show:
+        is_right = is_kept(line, best.text, src_lang, tgt_lang)
+        outcomes.append((line, "kept" if is_right else "noted" if best.flags else "lost"))
+        if asked.show and not is_right:
             print(line.kind, line.text, best.text, *best.notes, sep="\t", file=sys.stderr)
-    for kind, n in totals.items():
-        print(f"{kind:16} {kept[kind]:3} of {n}, lost with a note {noted[kind]}")
-    print(f"{'all':16} {kept.total():3} of {sum(totals.values())}, lost with a note {noted.total()}")
+    report(outcomes)
 
 
 if __name__ == "__main__":
