@@ -170,7 +170,7 @@ def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monk
     project, printed = whole
     for name in ("train", "valid_bleu", "average_checkpoints"):
         monkeypatch.setattr(stages, name, None)
-    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    result = project.mtformer("improve", "config.yaml", "--output", "better", "--set", "training.device=cpu")
     assert (result.status, result.stdout) == (0, printed)
 
 
@@ -222,7 +222,12 @@ def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_cho
 REFUSED = [
     (["--output", "runs/config"], "--output runs/config is in the run of the config: name another folder"),
     (["--output", "."], ". exists and was not made by mtformer improve: name a new folder with --output"),
+    (["--output", "file"], "file exists and was not made by mtformer improve: name a new folder with --output"),
+    (["--output", "file", "--plan"], "file exists and was not made by mtformer improve"),
     (["--budget", "2"], "--budget"),
+    (["--budget", "inf"], "--budget"),
+    (["--budget", "1e300"], "--budget"),
+    (["--monolingual", "runs.d"], "--monolingual: there is no file runs.d"),
     (["--monolingual", "none.de"], "--monolingual: there is no file none.de"),
     (["--set", "training.init_from=model.safetensors"], "training.init_from: mtformer improve trains from scratch"),
 ]
@@ -231,6 +236,8 @@ REFUSED = [
 @pytest.mark.parametrize(("options", "sentence"), REFUSED)
 def test_what_cannot_be_improved_is_refused(project: Project, options: list[str], sentence: str) -> None:
     (project.folder / "model.safetensors").touch()
+    (project.folder / "file").touch()
+    (project.folder / "runs.d").mkdir()
     result = project.mtformer("improve", "config.yaml", "--output", "better", *options)
     assert result.status == 2
     assert sentence in result.stderr
@@ -278,9 +285,21 @@ def test_a_change_after_the_start_is_refused(whole: tuple[Project, str], tmp_pat
 def test_a_config_may_be_corrected_before_the_baseline_is_trained(tmp_path: Path) -> None:
     State(tmp_path, {"the config": "wrong"}).write()
     state = State(tmp_path, {"the config": "right"})
-    state.once(lambda: Outcome(stage="baseline", commands=[]), "baseline")
+    assert state.once(lambda: Outcome(stage="baseline", commands=[]), "baseline").minutes > 0
     with pytest.raises(UserError, match="because the config changed since it was started"):
         State(tmp_path, {"the config": "wrong"})
+
+
+def test_a_glossary_counts_by_its_contents(project: Project, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.tsv", "b.tsv", "c.tsv")]
+    for path, term in zip(paths, ("dog\tHund", "dog\tHund", "dog\tKöter"), strict=True):
+        path.write_text(term, encoding="utf-8")
+    inputs = []
+    for path in paths:
+        request = Request(load_config(project.config, [f"data.terms={path}"]), "", tmp_path / "better")
+        inputs.append(run._inputs(request, run._read(request)))
+    assert inputs[0] == inputs[1]
+    assert [name for name in inputs[0] if inputs[0][name] != inputs[2][name]] == ["the glossary"]
 
 
 def test_one_process_at_a_time_and_a_damaged_state_is_reported(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ def improve(
     output: Path = option("The folder of the final model, which is a run; rerun with the same one to resume."),
     monolingual: Path | None = option("More text in the target language, one sentence a line."),
     size: Size | None = option("The preset of the final model. Default: the size of the model of the config."),
-    budget: float = option("The most time, as a multiple of that of the config alone.", default=6.0, min=3.0),
+    budget: float = option(
+        "The most time, as a multiple of that of the config alone.", default=6.0, min=3.0, max=100.0
+    ),
     plan: bool = option("Print the stages with their times and expected gains; do nothing."),
     overrides: list[str] | None = options.SET,
 ) -> None:

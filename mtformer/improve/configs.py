@@ -108,7 +108,8 @@ class Configs:
         values["tokenizer"] = self._tokenizer()
         if "max_steps" in training:
             training |= {"max_epochs": None, "max_minutes": None}
-        values["training"] |= {"report": False, "log_to": [], **training}
+        device = self.config.training.device  # that of the baseline may be gone
+        values["training"] |= {"device": device, "report": False, "log_to": [], **training}
         values["run"] = {"dir": str(self.folder), "name": name}
         return values
 

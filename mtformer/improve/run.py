@@ -22,6 +22,7 @@ from mtformer.runs.contents import Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, file_digest, write_atomically
+from mtformer.text.glossary import Glossary
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.training.run import dry_run, train
@@ -81,10 +82,6 @@ def improve(request: Request) -> Report:
     """
     texts = _read(request)
     folder = request.output / "improve"
-    if request.output.exists() and not folder.exists() and any(request.output.iterdir()):
-        raise UserError(
-            f"{request.output} exists and was not made by mtformer improve: name a new folder with --output"
-        )
     with locked(folder):
         state = State(folder, _inputs(request, texts))
         state.write()
@@ -212,13 +209,17 @@ def _read(request: Request) -> _Texts:
     own = RunFolder.of(config).path.resolve()
     if request.output.resolve() == own or request.output.resolve().is_relative_to(own):
         raise UserError(f"--output {request.output} is in the run of the config: name another folder")
+    if request.output.exists() and not (request.output / "improve").is_dir() and not _is_empty(request.output):
+        raise UserError(
+            f"{request.output} exists and was not made by mtformer improve: name a new folder with --output"
+        )
     if data.directions:
         raise UserError("data.directions: mtformer improve takes a config of one direction")
     if config.training.init_from is not None:
         raise UserError("training.init_from: mtformer improve trains from scratch; remove it")
     text = ParallelText([*data.train, *data.valid], data.src_lang, data.tgt_lang)
     monolingual = request.monolingual
-    if monolingual is not None and not monolingual.exists():
+    if monolingual is not None and (monolingual.is_dir() or not monolingual.exists()):
         raise UserError(f"--monolingual: there is no file {monolingual}")
     if text.has_pipe or (monolingual is not None and not can_be_read_again(monolingual)):
         raise UserError(
@@ -240,12 +241,19 @@ def _read(request: Request) -> _Texts:
     return _Texts(train_text, valid, sum(1 for _ in read_lines(monolingual)) if monolingual else 0)
 
 
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
 def _inputs(request: Request, texts: _Texts) -> dict[str, str]:
     """Return what all results depend on, by its name in messages."""
-    settings = request.config.model_dump(mode="json", exclude={"provenance": True, "data": {"train", "valid", "test"}})
-    sources: list[JsonValue] = [[source.weight, source.tag] for source in request.config.data.train]
+    data = request.config.data
+    free = {"data": {"train", "valid", "test", "terms"}, "training": {"device", "log_every", "log_to", "report"}}
+    settings = request.config.model_dump(mode="json", exclude={"provenance": True, **free})
+    sources: list[JsonValue] = [[source.weight, source.tag] for source in data.train]
     return {
         "the config": digest_of([settings, sources]),
+        "the glossary": Glossary.read(data.terms).digest if data.terms else "none",
         "the training text": texts.train.digest,
         "the validation text": fingerprint(texts.valid).digest,
         "--monolingual": file_digest(request.monolingual)[:16] if request.monolingual else "none",

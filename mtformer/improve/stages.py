@@ -3,7 +3,6 @@
 import json
 import logging
 import shlex
-import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -120,14 +119,12 @@ class Stages:
         path = self._configs.folder / f"{name}.jsonl"
 
         def do() -> Outcome:
-            started = time.monotonic()
             if not path.exists():  # it appears when it is complete
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
                 core.run(job, partial(Translator.load, models, engine="auto"))
             return Outcome(
                 stage=name,
                 commands=[shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])],
-                minutes=(time.monotonic() - started) / 60,
             )
 
         self._state.once(do, name)
@@ -149,13 +146,11 @@ class Stages:
         def do() -> Outcome:
             n = min(N_BEST, len(best_checkpoints(run.checkpoints)))
             command = ["mtformer", "average", str(run.path), "--best", str(n)]
-            started = time.monotonic()
             average_checkpoints(run.path, path, last=None, best=n)
             score = valid_bleu([path], self._configs.valid)
             return Outcome(
                 stage="average",
                 commands=[shlex.join([*command, "--output", str(path)]), self._eval([path])],
-                minutes=(time.monotonic() - started) / 60,
                 bleu=score,
                 gain=score - before,
                 kept=score > before,

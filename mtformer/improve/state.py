@@ -1,5 +1,6 @@
 """What an improvement has done so far, in a file that is replaced atomically after each stage."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +19,7 @@ class Outcome(BaseModel):
     Attributes:
         stage: its name.
         commands: what does the same by hand.
-        minutes: the time of its training, or else of its last start.
+        minutes: the time of its training, or else that of its last start.
         steps: its updates, if it is a training.
         bleu: on the validation set, of the model that it led to.
         gain: in BLEU there, over the same without the stage; None where nothing is compared.
@@ -99,7 +100,10 @@ class State:
             MtformerError: the outcome cannot be written.
         """
         if name not in self.outcomes:
-            self.outcomes[name] = do()
+            started = time.monotonic()
+            outcome = do()
+            outcome.minutes = outcome.minutes or (time.monotonic() - started) / 60
+            self.outcomes[name] = outcome
             self.write()
         return self.outcomes[name]
 
