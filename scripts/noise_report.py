@@ -17,6 +17,8 @@ wall-clock time, so other programs disturb it little.
 thirds, and prints how much of what lies between them ``data check --fix`` realigns, which pairs of its clean copy are
 none of the text, and how many it loses of those that it keeps of the whole text.
 
+``--lost`` prints random pairs of the text itself that the rules drop when noise is added.
+
 ``--train config.yaml`` trains models on the clean text, on the text with all kinds of noise, and on what the filters
 keep of that, and prints their scores on the config's test set.
 """
@@ -262,6 +264,17 @@ def fixed(sides: Sequence[Sequence[str]], languages: LanguagePair) -> set[tuple[
         return set(zip(read_lines(clean.src), read_lines(clean.tgt), strict=True))
 
 
+def report_lost(
+    pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair, added: float, n: int
+) -> None:
+    """Print random pairs of the text itself that the rules drop from the mixture, to see which are translations."""
+    mixed = mixture(pairs, kinds, added, seed=1)
+    reasons = apply(filters_for(mixed, languages), [noisy.pair for noisy in mixed])
+    lost = [(rule_of(why), *noisy.pair) for noisy, why in zip(mixed, reasons, strict=True) if why and not noisy.kind]
+    for row in random.Random(1).sample(lost, min(n, len(lost))):
+        print(*row, sep="\t")
+
+
 def report_slips(pairs: Sequence[SentencePair], languages: LanguagePair, sizes: Sequence[int]) -> None:
     """Print how many pairs ``--fix`` realigns where lines are missing, joins wrongly, and loses of the whole text."""
     first, second = len(pairs) // 3, 2 * len(pairs) // 3
@@ -328,6 +341,7 @@ def main() -> None:
     parser.add_argument("--other", type=Path, help="a text in a third language")
     parser.add_argument("--speed", action="store_true", help="print how fast the rules are")
     parser.add_argument("--slips", type=int, nargs="+", metavar="LINES", help="how many lines are missing")
+    parser.add_argument("--lost", type=int, metavar="PAIRS", help="print so many pairs that the rules lose")
     parser.add_argument("--train", type=Path, help="a config: train on clean, noisy and filtered text")
     parser.add_argument("--set", action="append", default=[], help="settings of those runs")
     arguments = parser.parse_args()
@@ -342,6 +356,8 @@ def main() -> None:
         report_speed(pairs, kinds, languages)
     elif arguments.slips:
         report_slips(pairs, languages, arguments.slips)
+    elif arguments.lost:
+        report_lost(pairs, kinds, languages, shares[0], arguments.lost)
     elif arguments.train:
         train(arguments.train, pairs, kinds, languages, shares[-1], [f"--set={one}" for one in arguments.set])
     else:
