@@ -83,6 +83,15 @@ def test_diacritics_are_restored_where_the_corpus_has_one_form(language: str, ge
     assert sum(map(spelling.is_wrong, texts)) <= 0.005 * len(texts)
 
 
+def test_a_word_that_exists_in_both_forms_is_told_by_its_neighbours() -> None:
+    texts = [f"Das Haus steht für uns in der Nähe von Ort {place}." for place in range(600)]
+    texts += [f"{'Für' if place % 20 else 'Fur'} uns ist das Nummer {place}." for place in range(700)]
+    texts += [f"Der Sommer ist nahe, sagt Frau {place}." for place in range(300)]
+    spelling = Spelling([*texts, "Wir wohnen in der Nahe von Ulm."])
+    assert spelling.is_wrong("Wir wohnen in der Nahe von Ulm.")
+    assert not spelling.is_wrong("Der Winter ist nahe, sagt Frau Wolf.")
+
+
 def test_a_language_without_diacritics_teaches_nothing() -> None:
     assert not Spelling(["The old man is sleeping."] * 600).is_taught
     assert not Spelling(CZECH[:100]).is_taught

@@ -30,11 +30,10 @@ _FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
 _LEAST_SHARE, _LARGEST_SHARE = 1e-3, 0.5  # of texts without diacritics
 _FREQUENT, _QUANTILE = 0.5, 0.4  # of the occurrences of words with diacritics; of the shares of these words
 _LEAST_ODDS = math.log(3)  # of having lost its diacritics
-_PART = 5  # letters of a part of a word
-_FEWEST_UNITS = 5  # occurrences of a part of a word, or of a word and its neighbour, with diacritics
+_FEWEST_TOGETHER = 5  # occurrences of a word with diacritics and a neighbour
 _PRIOR = 0.01  # occurrences, by which a word may be written without diacritics too
 _DEVIATIONS = 3.0  # standard deviations of a count, by which it may be too high by chance
-_PRIOR_OF_UNITS = 0.5  # the same of a part of a word, or of a word and its neighbour, which say less
+_PRIOR_TOGETHER = 0.5  # the same with a neighbour
 _UNAMBIGUOUS = 0.95  # share of the occurrences of a word, from which on its form is certain
 
 
@@ -46,20 +45,14 @@ def without_diacritics(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(filter(_is_no_mark, decomposed)))
 
 
-def _parts(word: str) -> list[str]:
-    """Return successive letters of a word, with its borders."""
-    bordered = f"^{word}$"
-    return [bordered[first : first + _PART] for first in range(max(1, len(bordered) - _PART + 1))]
+def _is_no_mark(character: str) -> bool:
+    return not "\u0300" <= character <= "\u036f"
 
 
 def _with_neighbours(words: Sequence[str], place: int) -> tuple[str, str]:
     """Return a word with the one before it and with the one after it."""
     before, after = words[place - 1] if place else "^", words[place + 1] if place + 1 < len(words) else "$"
     return f"{before} <{words[place]}>", f"<{words[place]}> {after}"
-
-
-def _is_no_mark(character: str) -> bool:
-    return not "\u0300" <= character <= "\u036f"
 
 
 def _misreadings() -> dict[str, dict[int, str]]:
@@ -91,13 +84,10 @@ class Spelling:
         self.why_untaught = "its texts have no diacritics" if len(texts) >= _FEWEST_TEXTS else _TOO_FEW
         self.is_taught = len(texts) >= _FEWEST_TEXTS and bool(self._forms)
         self._share = self._bare_share()
-        self._units: dict[
-            str, tuple[int, int]
-        ] = {}  # of text around: how often each stands without diacritics, and with
-        if self.is_taught:
-            self._count_units(texts)
+        self._neighbours: dict[str, tuple[int, int]] = {}  # how often words stand together without diacritics, and with
         self._misreadings: dict[str, dict[int, str]] = {}
         if self.is_taught:
+            self._count_neighbours(texts)
             self._choose_misreadings(texts)
 
     def is_wrong(self, text: str) -> bool:
@@ -124,54 +114,50 @@ class Spelling:
         share = sorted(shares)[int(_QUANTILE * len(shares))] if shares else 0.0
         return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
 
-    def _count_units(self, texts: Sequence[str]) -> None:
-        """Count parts of words, and words that exist in both forms with a neighbour."""
+    def _count_neighbours(self, texts: Sequence[str]) -> None:
+        """Count words that exist in both forms with the words before and after them."""
         without = {word: without_diacritics(word) for word in self._counts}
         found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for word, n in self._counts.items():
-            if len(without[word]) == len(word):
-                for part, bare_part in zip(_parts(word), _parts(without[word]), strict=True):
-                    found[bare_part][part != bare_part] += n
         for text in texts:
             words = _WORD.findall(text.lower())
-            bare_words = [without[word] for word in words]
-            for place, (word, bare_word) in enumerate(zip(words, bare_words, strict=True)):
-                for unit in _with_neighbours(bare_words, place) if bare_word in self._forms else ():
-                    found[unit][word != bare_word] += 1
-        self._units = {unit: (bare, marked) for unit, (bare, marked) in found.items() if marked >= _FEWEST_UNITS}
+            bare = [without[word] for word in words]
+            for place, word in enumerate(bare):
+                for both in _with_neighbours(bare, place) if word in self._forms else ():
+                    found[both][words[place] != word] += 1
+        self._neighbours = {both: (n, marked) for both, (n, marked) in found.items() if marked >= _FEWEST_TOGETHER}
 
-    def _odds(self, words: Sequence[str]) -> float | None:
-        """Return the log odds of having lost diacritics, of a text without any and its words; None if they say nothing.
+    def _odds(self, words: Sequence[str]) -> float:
+        """Return the log odds of having lost diacritics, of a text without any and its words.
 
-        A word that is known has diacritics or not by itself or with a neighbour, a rare one by a part of it.
+        What is rarer with a neighbour says more than by itself: ``nahe`` may be right, ``der nahe des`` is not.
         """
-        odds, is_known = math.log(self._share / (1 - self._share)), False
+        odds = math.log(self._share / (1 - self._share))
         for place, word in enumerate(words):
-            evidence, units = [], _parts(word) if self._counts[word] < _FEWEST else []
             if forms := self._forms.get(word):
-                evidence = [self._evidence(forms[word], sum(forms.values()) - forms[word], _PRIOR)]
-                units = [*_with_neighbours(words, place)]
-            found = [self._units[unit] for unit in units if unit in self._units]
-            evidence += [self._evidence(*counts, _PRIOR_OF_UNITS) for counts in found]
-            if evidence:
-                odds, is_known = odds + max(evidence if forms else [0.0, *evidence]), True
-        return odds if is_known else None
+                together = [
+                    self._evidence(*self._neighbours[both], _PRIOR_TOGETHER)
+                    for both in _with_neighbours(words, place)
+                    if both in self._neighbours
+                ]
+                alone = self._evidence(forms[word], sum(forms.values()) - forms[word], _PRIOR)
+                odds += max([alone, *together])
+        return odds
 
     def _evidence(self, n_bare: int, n_marked: int, prior: float) -> float:
-        """Return the log odds by a unit that occurs so often without and with diacritics, this text included."""
+        """Return the log odds by words that occur so often without and with diacritics, this text included."""
         n_right = self._n_right(n_bare, n_marked, _DEVIATIONS)
         return -math.log((n_right + prior) / ((1 - self._share) * (n_bare + n_marked) + prior))
 
     def _n_right(self, n_bare: int, n_marked: int, deviations: float = 1.0) -> float:
-        """Return how often a unit is rightly without diacritics, the text that is judged aside."""
+        """Return how often words are rightly without diacritics, the text that is judged aside."""
         n_lost = self._share * (n_bare + n_marked)
         return max(0.0, n_bare - 1 - n_lost - deviations * math.sqrt(n_lost))
 
     def _has_lost_diacritics(self, text: str) -> bool:
         if without_diacritics(text) != text:
             return False
-        odds = self._odds(_WORD.findall(text.lower()))
-        return odds is not None and odds >= _LEAST_ODDS
+        words = _WORD.findall(text.lower())
+        return any(word in self._forms for word in words) and self._odds(words) >= _LEAST_ODDS
 
     def _restored(self, text: str) -> str:
         """Return a text with its diacritics, or as it is if the corpus does not tell the form of each word."""
