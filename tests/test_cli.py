@@ -291,6 +291,13 @@ def test_a_file_named_as_text_is_translated_as_text_with_a_hint_at_input(trained
     assert "--input" not in trained.mtformer("translate", "--beam-size", "1", "the red house " * 400).stderr
 
 
+def test_the_name_of_a_missing_document_is_translated_with_a_warning(trained: Project) -> None:
+    result = trained.mtformer("translate", "--beam-size", "1", "missing.doc")
+    assert (result.status, result.stdout.count("\n")) == (0, 1)
+    assert "there is no file missing.doc, and documents of that kind cannot be read" in result.stderr
+    assert "there is no file" not in trained.mtformer("translate", "--beam-size", "1", "I read old.doc").stderr
+
+
 def test_a_dash_as_text_gets_a_hint_at_standard_input(trained: Project) -> None:
     result = trained.mtformer("tokenize", "-", stdin="the house\n")
     assert "- is a text here: leave it out to read standard input\n" in result.stderr
@@ -390,8 +397,9 @@ def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     assert project.mtformer("train", project.config).status == 0
     again = project.mtformer("train", project.config)
     assert again.status == 0
-    assert "resuming from step 20" in again.stderr
-    assert "training.max_steps = 20" in again.stderr
+    assert "runs/config is complete: step 20, training.max_steps = 20; to train on, raise that limit" in again.stderr
+    assert "resuming" not in again.stderr
+    assert again.stderr.count("training pairs are too few for a useful model") == 1
     fresh = project.mtformer("train", project.config, "--fresh")
     assert "resuming" not in fresh.stderr
     assert fresh.status == 0

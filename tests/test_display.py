@@ -76,7 +76,8 @@ def test_the_live_line_says_how_it_goes_and_how_long_it_takes(monkeypatch: pytes
     running = trained(monkeypatch)
     assert live_note(running, "bleu", None, (65.0, None)) == "loss 2.000, 1,500 tokens/s, ETA 1:05"
     shown = live_note(running, "bleu", 31.256, (65.0, 3_725.0))
-    assert shown == "loss 2.000, BLEU 31.26, 1,500 tokens/s, ETA 1:05 (1:02:05 with validations)"
+    assert shown == "loss 2.000, BLEU 31.26, 1,500 tokens/s, ETA 1:02:05"
+    assert len(f"123456/300000 steps, {shown}") <= 80
     assert "valid loss 1.235," in live_note(running, "loss", 1.2347, (0.0, None))
 
 
@@ -151,7 +152,7 @@ def test_on_a_terminal_there_is_one_live_line_above_which_rows_appear(tmp_path: 
     shown = on_a_terminal(project, "train", "config.yaml")
     *live, _ = re.findall(r"\r(\d/6 steps, .*?) *(?=\r)", shown)
     assert "validating" in " ".join(live)
-    pattern = r"\d/6 steps, loss \d\.\d{3}, BLEU [\d.]+, [\d,]+ tokens/s, ETA [\d:]+ \([\d:]+ with validations\).*"
+    pattern = r"\d/6 steps, loss \d\.\d{3}, BLEU [\d.]+, [\d,]+ tokens/s, ETA [\d:]+ .*"
     assert any(re.fullmatch(pattern, line) for line in live), live
     whole = [line.split("\r")[-1] for line in shown.replace("\r\n", "\n").splitlines()]
     assert whole.count(HEADER) == 1

@@ -29,6 +29,8 @@ CONTROL = "Control"
 SAFETY = "Safety"
 JOBS = "Jobs"
 
+_OTHER_DOCUMENTS = (".doc", ".rtf", ".xls", ".ppt", ".pages", ".tex", ".xml")  # that cannot be translated
+
 _BEAM = ("beam_size", "length_penalty")
 _SEARCH = (*_BEAM, "precision", "sample", "temperature", "top_k", "top_p", "seed", "mbr")
 _CONTROL = ("min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size")
@@ -143,6 +145,8 @@ def check_text(text: str | None, input: Path | None) -> None:
         log.warning("- is a text here: leave it out to read standard input")
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
         log.warning("%s is a file's name: to read the file, use --input %s", text, text)
+    elif " " not in text and text.lower().endswith(_OTHER_DOCUMENTS):
+        log.warning("there is no file %s, and documents of that kind cannot be read: its name is translated", text)
 
 
 def compared_options(context: typer.Context) -> dict[str, object]:

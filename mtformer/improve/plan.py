@@ -12,10 +12,10 @@ _EPOCHS_PER_TEXT = 2.0
 _LEAST_STUDENT = 0.4  # of the updates of the baseline
 _MONOLINGUAL = 0.35  # of the time of the final model
 
-_DIVERSIFICATION = "+1.8 on Multi30k, with a larger model (docs/performance.md; Nguyen et al. 2020)"
-_ENSEMBLE = "+0.7 as an ensemble of three on Multi30k (docs/performance.md)"
-_AVERAGE = "0 on Multi30k (docs/performance.md)"
-_BACK_TRANSLATION = "+2 to +4 with much text of the same kind (Sennrich et al. 2016)"
+_DIVERSIFICATION = "+1.8", "on Multi30k, with a larger model (docs/performance.md; Nguyen et al. 2020)"
+_ENSEMBLE = "+0.7", "as an ensemble of three on Multi30k (docs/performance.md)"
+_AVERAGE = "0", "on Multi30k (docs/performance.md)"
+_BACK_TRANSLATION = "+2 to +4", "with much text of the same kind (Sennrich et al. 2016)"
 
 
 class Stage(NamedTuple):
@@ -25,13 +25,13 @@ class Stage(NamedTuple):
         name: as the state and the report have it.
         what: a description.
         cost: its time as a multiple of the baseline's.
-        expected: the BLEU that it may gain, and where that is known from.
+        expected: the BLEU that it may gain, and where that is known from; empty if it gains nothing by itself.
     """
 
     name: str
     what: str
     cost: float
-    expected: str = ""
+    expected: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,13 @@ def _teacher(number: int) -> Stage:
 
 
 def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
-    """Return the plan as a table, with the time of each stage."""
+    """Return the plan as a table, with the time of each stage, and where the expected gains are known from."""
     rows = [
-        [stage.name, stage.what, stage.expected, f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds)]
+        [stage.name, stage.what, stage.expected[0], f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds)]
         for stage in plan
     ]
     total = sum(stage.cost for stage in plan)
     rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(total * baseline.seconds)])
-    return as_text(["stage", "what", "expected BLEU, from where", "× baseline", "time"], rows, left=3)
+    table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2)
+    expected = dict.fromkeys(stage.expected for stage in plan if stage.expected[1])
+    return "\n".join([table, "", "BLEU that one may expect:", *(f"  {gain} {where}" for gain, where in expected)])

@@ -87,7 +87,7 @@ def live_note(running: RunningLoss, metric: str, best: float | None, eta: tuple[
         parts.append(f"{name} {best:.{_decimals(metric)}f}")
     parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
     training, everything = eta
-    parts.append(f"ETA {clock(training)}" + ("" if everything is None else f" ({clock(everything)} with validations)"))
+    parts.append(f"ETA {clock(training if everything is None else everything)}")
     return ", ".join(parts)
 
 

@@ -40,6 +40,8 @@ from mtformer.training.validation import Validator
 
 log = logging.getLogger(__name__)
 
+_FEW_PAIRS = 1_000  # with which a run is only good for trying things out
+
 
 def train(
     config: Config,
@@ -78,7 +80,7 @@ def train(
         if fresh:
             ranks.by_first(lambda: clear(folder))
         elif trainer.resume():
-            log.info("resuming from step %d", trainer.state.step)
+            _log_resumed(trainer)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
         _log_warmup(trainer)
@@ -93,6 +95,20 @@ def train(
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
         _warn_of_no_gain(trainer)
         return folder.bundle
+
+
+def _log_resumed(trainer: Trainer) -> None:
+    """Log where a run resumes, or that it is complete and how to train on."""
+    step = trainer.state.step
+    if reason := trainer.limit_reached():
+        log.info(
+            "%s is complete: step %d, %s; to train on, raise that limit, as with --set; --fresh starts from scratch",
+            trainer.folder.path,
+            step,
+            reason,
+        )
+    else:
+        log.info("resuming from step %d", step)
 
 
 def _warn_of_no_gain(trainer: Trainer) -> None:
@@ -145,6 +161,12 @@ def _prepare(
     trial = resolve(config, facts)
     training_data = ranks.after_first(lambda: TrainingData(trial, inputs.text, tokenizer, inputs.glossary))
     _log_data(training_data)
+    if len(training_data.corpus) < _FEW_PAIRS and not inputs.base:
+        log.warning(
+            "%s training pairs are too few for a useful model, which takes some 10,000 at least; with few, fine-tune "
+            "a model of the same languages (training.init_from)",
+            f"{len(training_data.corpus):,}",
+        )
     keep_freed_memory()
     model = _build(trial, tokenizer, inputs.base, device, ranks)
     if not is_resumed:

@@ -188,7 +188,7 @@ class Trainer:
             return seconds_before + time.monotonic() - started
 
         self._validate_if_overdue(seconds)
-        if reason := self._limit_reached():
+        if reason := self.limit_reached():
             return reason
         self.pace = Pace()
         progress = Progress("training", self.total_steps(), self.state.step, "steps", with_rate=False)
@@ -198,7 +198,7 @@ class Trainer:
                 interrupted = self._agree(interrupt, seconds())
                 self._count(update, rate, progress)
                 self._save_snapshot(update)
-                reason = self._limit_reached()
+                reason = self.limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     progress.note("validating")
@@ -217,7 +217,7 @@ class Trainer:
 
     def _validate_if_overdue(self, seconds: Callable[[], float]) -> None:
         """Validate before the first step of fine-tuning, or if an interrupt or a limit has kept the run from it."""
-        if self.state.validation_due or (self._limit_reached() and not self.state.best):
+        if self.state.validation_due or (self.limit_reached() and not self.state.best):
             self._validate()
             self.state.seconds = self.ranks.by_first(seconds)
             self._save()
@@ -353,7 +353,8 @@ class Trainer:
         n_of_epoch = math.ceil(self.state.batch / self.settings.grad_accum_steps)
         return self.state.epoch * self.steps_per_epoch + n_of_epoch
 
-    def _limit_reached(self) -> str:
+    def limit_reached(self) -> str:
+        """Return the limit, or the early stopping, that ends the run here; an empty string if none does."""
         state = self.state
         limit = limit_reached(self.settings, step=state.step, epoch=state.epoch, seconds=state.seconds)
         return limit or out_of_patience(self.settings, state.stale)
