@@ -18,7 +18,7 @@ from mtformer.serve.admission import Settings
 from mtformer.serve.app import make_app
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys, add_key
-from mtformer.serve.models import Models, Wanted
+from mtformer.serve.models import Models
 from mtformer.serve.running import server_config
 from mtformer.serve.service import Service
 
@@ -102,7 +102,7 @@ def held(client: Client) -> Iterator[Gate]:
     """Let no batch of a server end before the gate opens."""
     gate = Gate()
     models = client.service.models
-    engine = models.translator(Wanted(models.pairs[0])).engine
+    engine = models.translator(models.pairs[0]).engine
     submit = engine.submit
 
     def wait(*args: Any, **given: Any) -> Any:

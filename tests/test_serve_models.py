@@ -44,7 +44,7 @@ def test_a_model_is_replaced_while_requests_go_on(bundle: Path, tmp_path: Path) 
         assert {answer.result(SECONDS).json()["translatedText"] for answer in answers} == {PAIRS[TEXT]}
         [after] = models.digests
         assert after != before
-        assert models.translator(Wanted(models.pairs[0])).options.beam_size == 1
+        assert models.translator(models.pairs[0]).options.beam_size == 1
         assert models.refresh() == []
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_model_is_not_taken(
     assert models.refresh() == []
     assert models.refresh() == []
     assert caplog.text.count("the new one cannot be used") == 1
-    assert models.translator(Wanted(pair, (("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
+    assert models.translator(pair, Wanted((("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
     write_greedy(bundle, path)
     assert models.refresh() == [path]
 
@@ -98,18 +98,18 @@ def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path
     models.load_first()
     one = models.loaded_bytes
     assert one > 0
-    first = models.translator(Wanted(LanguagePair("en", "de")))
-    second = models.translator(Wanted(LanguagePair("fr", "de")))
+    first = models.translator(LanguagePair("en", "de"))
+    second = models.translator(LanguagePair("fr", "de"))
     assert models.loaded_bytes == pytest.approx(one, rel=0.01)
     assert first.translate([TEXT])[0][0].text == second.translate([TEXT])[0][0].text  # both are still usable
-    assert models.ready(Wanted(LanguagePair("en", "de"))) is None
+    assert models.ready(LanguagePair("en", "de")) is None
     with pytest.raises(UserError, match="more than --max-memory allows"):
         Models([bundle], device="cpu", max_bytes=1_000)
 
 
 def test_models_compute_in_another_precision(bundle: Path) -> None:
     models = Models([bundle], device="cpu", precision="int8")
-    translator = models.translator(Wanted(models.pairs[0]))
+    translator = models.translator(models.pairs[0])
     assert translator.options.precision == "int8"
     assert translator.translate([TEXT])[0][0].text
 
@@ -145,11 +145,11 @@ def test_a_model_that_is_unloaded_while_a_request_takes_it(
 ) -> None:
     write_greedy(bundle, tmp_path / "other.safetensors", FR_DE)
     models = Models([bundle, tmp_path / "other.safetensors"], device="cpu", max_bytes=int(1.5 * bundle.stat().st_size))
-    while_loading(monkeypatch, "_make_translator", lambda: models.translator(Wanted(FR_DE)))
-    assert models.translator(Wanted(EN_DE)).translate([TEXT])[0][0].text == PAIRS[TEXT]
-    assert models.ready(Wanted(EN_DE)) is None  # the other one has taken its memory
-    assert models.ready(Wanted(FR_DE)) is not None
-    assert models.translator(Wanted(EN_DE)) is models.ready(Wanted(EN_DE))
+    while_loading(monkeypatch, "_make_translator", lambda: models.translator(FR_DE))
+    assert models.translator(EN_DE).translate([TEXT])[0][0].text == PAIRS[TEXT]
+    assert models.ready(EN_DE) is None  # the other one has taken its memory
+    assert models.ready(FR_DE) is not None
+    assert models.translator(EN_DE) is models.ready(EN_DE)
 
 
 def test_a_model_that_is_replaced_while_it_is_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,9 +160,9 @@ def test_a_model_that_is_replaced_while_it_is_loaded(path: Path, monkeypatch: py
         assert models.refresh() == [path]
 
     while_loading(monkeypatch, "load_model", replace_it)
-    translator = models.translator(Wanted(EN_DE))
+    translator = models.translator(EN_DE)
     assert translator.options.beam_size == 1
-    assert models.ready(Wanted(EN_DE)) is translator
+    assert models.ready(EN_DE) is translator
     assert len(models.digests) == 1
     assert models.refresh() == []
 
@@ -177,17 +177,17 @@ def test_a_model_that_is_replaced_while_a_request_takes_it_is_not_kept(
         models.refresh()
 
     while_loading(monkeypatch, "_make_translator", replace_it)
-    assert models.translator(Wanted(EN_DE)).options.beam_size > 1
-    assert models.ready(Wanted(EN_DE)) is None
-    assert models.translator(Wanted(EN_DE)).options.beam_size == 1
+    assert models.translator(EN_DE).options.beam_size > 1
+    assert models.ready(EN_DE) is None
+    assert models.translator(EN_DE).options.beam_size == 1
 
 
 def test_a_model_whose_file_has_changed_before_it_is_loaded(path: Path) -> None:
     models = Models([path], device="cpu")
     write_greedy(path, path)
-    assert models.translator(Wanted(EN_DE)).options.beam_size == 1
+    assert models.translator(EN_DE).options.beam_size == 1
     write_greedy(path, path, FR_DE)
-    for load in (models.bundle, lambda pair: models.translator(Wanted(pair, (("sample", True),)))):
+    for load in (models.bundle, lambda pair: models.translator(pair, Wanted((("sample", True),)))):
         with pytest.raises(ServiceError, match="from en to de has just been replaced; try again"):
             load(EN_DE)
     assert models.pairs == [FR_DE]
@@ -198,8 +198,8 @@ def test_a_model_that_goes_on_changing_is_refused(path: Path, monkeypatch: pytes
     models = Models([path], device="cpu")
     while_loading(monkeypatch, "load_model", *3 * [lambda: write_greedy(path, path)])
     with pytest.raises(ServiceError, match="has just been replaced; try again"):
-        models.translator(Wanted(EN_DE))
-    assert models.translator(Wanted(EN_DE)).options.beam_size == 1
+        models.translator(EN_DE)
+    assert models.translator(EN_DE).options.beam_size == 1
 
 
 def test_torch_needs_more_memory(bundle: Path) -> None:

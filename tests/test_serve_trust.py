@@ -20,7 +20,6 @@ from servers import ASKED, PAIRS, SECONDS, TEXT, Client, head, held, running, ta
 from mtformer.cli import serve as serving
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys, add_key
-from mtformer.serve.models import Wanted
 from mtformer.serve.running import Place
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
@@ -251,9 +250,9 @@ def test_a_client_that_goes_takes_its_texts_with_it(server: Client, caplog: pyte
 
 def test_an_engine_that_fails_under_load_fails_nobody_else(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     models = server.service.models
-    engine = models.translator(Wanted(models.pairs[0])).engine
+    engine = models.translator(models.pairs[0]).engine
     submit, bad = engine.submit, "my old friend likes the red house."
-    ids = models.translator(Wanted(models.pairs[0])).tokenizer.encode_src([bad])[0]
+    ids = models.translator(models.pairs[0]).tokenizer.encode_src([bad])[0]
 
     def fail(requests: Any, **given: Any) -> Any:
         if any(list(request.src) == list(ids) for request in requests):

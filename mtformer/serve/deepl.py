@@ -14,6 +14,7 @@ from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import parsed_entries, read_glossary, stored_glossary
 from mtformer.serve.http import Asked
+from mtformer.serve.models import Wanted
 from mtformer.serve.protection import plan_joined, plan_markup
 from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome, Result
@@ -39,7 +40,7 @@ async def translate(request: Request) -> Response:
         texts=texts,
         target=asked.text("target_lang"),
         source=asked.text("source_lang", "") or None,
-        glossary=await _glossary(asked),
+        wanted=Wanted(glossary=await _glossary(asked)),
         plan=_plan(asked.fields, tag_handling),
     )
     answers = await asked.service.translate(request, asked.caller, query)
@@ -105,8 +106,9 @@ async def upload_document(request: Request) -> Response:
     service, caller = asked.service, asked.caller
     _refuse_unsupported(asked.fields, "")
     file = asked.file._replace(name=asked.text("filename", asked.file.name))
-    source, target, glossary = asked.text("source_lang", ""), asked.text("target_lang"), await _glossary(asked)
-    query = Query(texts=(), target=target, source=source or None, is_one_language=True, glossary=glossary)
+    source, target = asked.text("source_lang", "") or None, asked.text("target_lang")
+    wanted = Wanted(glossary=await _glossary(asked))
+    query = Query(texts=(), target=target, source=source, is_one_language=True, wanted=wanted)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
     key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
     service.results.start(translate_later(key, service, caller, file, query))

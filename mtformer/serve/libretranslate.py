@@ -12,6 +12,7 @@ from mtformer.serve.detection import detect
 from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import Asked, service_of
+from mtformer.serve.models import Wanted
 from mtformer.serve.protection import plan_markup
 from mtformer.serve.query import Query
 from mtformer.text.languages import english_name
@@ -36,7 +37,7 @@ async def translate(request: Request) -> Response:
         texts=texts,
         source=source,
         target=target,
-        options=(("n_best", n_alternatives + 1),) if n_alternatives else (),
+        wanted=Wanted((("n_best", n_alternatives + 1),) if n_alternatives else ()),
         plan=plan_markup if format == "html" else Translator.plan,
     )
     answers = await asked.service.translate(request, asked.caller, query)

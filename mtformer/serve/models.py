@@ -38,14 +38,12 @@ class Wanted(NamedTuple):
     """What a request wants of a model.
 
     Attributes:
-        pair: a direction that the model has.
         options: search options that replace the model's own, as sorted names and values.
         alignments: whether translations come with their alignments.
         token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
         glossary: how terms are to be translated.
     """
 
-    pair: LanguagePair
     options: tuple[tuple[str, Any], ...] = ()
     alignments: bool = False
     token_log_probs: bool = False
@@ -55,6 +53,9 @@ class Wanted(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """What tells it from others."""
         return *self[:-1], "" if self.glossary is None else self.glossary.digest
+
+
+USUAL = Wanted()
 
 
 class Models:
@@ -138,28 +139,28 @@ class Models:
             known[key] = fits[-1] if all(fits[:2]) else None
         return known[key]
 
-    def ready(self, wanted: Wanted) -> Translator | None:
+    def ready(self, pair: LanguagePair, wanted: Wanted = USUAL) -> Translator | None:
         """Return the translator for a request if there is one by now: this does not wait."""
         with self._lock:
-            version = self._version_of(wanted.pair)
-            translator = version.translators.get(wanted.key)
+            version, key = self._version_of(pair), (pair, *wanted.key)
+            translator = version.translators.get(key)
             if translator is not None:
-                version.translators.move_to_end(wanted.key)
+                version.translators.move_to_end(key)
                 self._used.move_to_end(version)
             return translator
 
-    def translator(self, wanted: Wanted) -> Translator:
+    def translator(self, pair: LanguagePair, wanted: Wanted = USUAL) -> Translator:
         """Return the translator for a request; this may load a model, and unload others.
 
         Raises:
             UserError: the model cannot do what is wanted.
             ServiceError: the model cannot be loaded.
         """
-        version, model = self._up_to_date(wanted.pair, lambda version: self._model(version, wanted))
-        translator = _make_translator(model, wanted)
+        version, model = self._up_to_date(pair, lambda version: self._model(version, wanted))
+        translator = _make_translator(model, pair, wanted)
         with self._lock:
             if any(model is each for each in version.engines.values()):  # or it has been unloaded by now
-                version.translators[wanted.key] = translator
+                version.translators[pair, *wanted.key] = translator
                 while len(version.translators) > _MOST_TRANSLATORS:
                     version.translators.popitem(last=False)
         return translator
@@ -327,13 +328,13 @@ def _named(pair: LanguagePair) -> str:
     return f"from {pair.src_lang} to {pair.tgt_lang}"
 
 
-def _make_translator(model: LoadedModel, wanted: Wanted) -> Translator:
+def _make_translator(model: LoadedModel, pair: LanguagePair, wanted: Wanted) -> Translator:
     """Return the translator for a request.
 
     Raises:
         UserError: the model cannot do what is wanted.
     """
-    translator = Translator.load(model, src_lang=wanted.pair.src_lang, tgt_lang=wanted.pair.tgt_lang)
+    translator = Translator.load(model, src_lang=pair.src_lang, tgt_lang=pair.tgt_lang)
     if wanted.options:
         translator = translator.with_options(**dict(wanted.options))
     if wanted.glossary is not None:

@@ -17,6 +17,7 @@ from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import read_glossary, stored_glossary
 from mtformer.serve.http import Asked, service_of
 from mtformer.serve.keys import Caller
+from mtformer.serve.models import Wanted
 from mtformer.serve.query import Answer, Query, checked_options
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError, UserError
@@ -39,10 +40,12 @@ async def translate(request: Request) -> Response:
         target=asked.text("target"),
         source=asked.source("auto"),
         is_one_language=True,
-        options=checked_options(_options(given)),
-        alignments=given.get("alignments", False),
-        token_log_probs=True,
-        glossary=await _glossary(asked),
+        wanted=Wanted(
+            options=checked_options(_options(given)),
+            alignments=given.get("alignments", False),
+            token_log_probs=True,
+            glossary=await _glossary(asked),
+        ),
     )
     if given.get("stream"):
         lines = _lines(service, caller, query)

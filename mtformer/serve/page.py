@@ -90,7 +90,7 @@ async def compute(request: Request) -> Response:
     begun = {} if task == "translate" else {"start": start}
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start])
-        translator = await service.translator(Wanted(pair, token_log_probs=True))
+        translator = await service.translator(pair, Wanted(token_log_probs=True))
         job = service.job(translator, partial(_TASKS[task], translator, **begun), [text], admission)
         [[answer]] = await service.finished(request, [job])
     return JSONResponse(answer)

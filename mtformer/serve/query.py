@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mtformer.config import LanguagePair, SearchConfig
-from mtformer.serve.models import Wanted
+from mtformer.config import SearchConfig
+from mtformer.serve.models import USUAL, Wanted
 from mtformer.support.errors import UserError
-from mtformer.text.glossary import Glossary
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -31,10 +30,7 @@ class Query:
         target: the language that they are translated to, in any writing.
         source: their language, in any writing; None to detect it.
         is_one_language: whether all have the same language if that has to be detected.
-        options: what :func:`checked_options` returns.
-        alignments: whether translations come with their alignments.
-        token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
-        glossary: how terms are to be translated.
+        wanted: what they want of a model, with options that :func:`checked_options` returns.
         plan: how a translator translates one of the texts.
     """
 
@@ -42,15 +38,8 @@ class Query:
     target: str
     source: str | None = None
     is_one_language: bool = False
-    options: tuple[tuple[str, Any], ...] = ()
-    alignments: bool = False
-    token_log_probs: bool = False
-    glossary: Glossary | None = None
+    wanted: Wanted = USUAL
     plan: Callable[[Translator, str], Plan[list[Translation]]] = Translator.plan
-
-    def wanted(self, pair: LanguagePair) -> Wanted:
-        """Return what it wants of the model of a direction."""
-        return Wanted(pair, self.options, self.alignments, self.token_log_probs, self.glossary)
 
 
 class Answer(NamedTuple):

@@ -246,7 +246,7 @@ class Service:
                 places.setdefault(pair, []).append(place)
         jobs = {}
         for pair, of_pair in places.items():
-            translator = await self.translator(query.wanted(pair))
+            translator = await self.translator(pair, query.wanted)
             tell = None if on_text is None else partial(_tell, on_text, of_pair)
             plan = partial(query.plan, translator)
             jobs[self.job(translator, plan, [texts[place] for place in of_pair], admission, on_text=tell)] = of_pair
@@ -274,15 +274,15 @@ class Service:
         weight = _BULK if admission.is_bulk else 1.0
         return Job(plan, texts, translator.engine, key=admission.caller.name, weight=weight, on_text=on_text)
 
-    async def translator(self, wanted: Wanted) -> Translator:
+    async def translator(self, pair: LanguagePair, wanted: Wanted) -> Translator:
         """Return the translator for a request, which may have to be loaded.
 
         Raises:
             UserError: the model cannot do what is wanted.
             ServiceError: the model cannot be loaded.
         """
-        ready = self.models.ready(wanted)
-        return await asyncio.to_thread(self.models.translator, wanted) if ready is None else ready
+        ready = self.models.ready(pair, wanted)
+        return await asyncio.to_thread(self.models.translator, pair, wanted) if ready is None else ready
 
     async def finished(self, request: Request | None, jobs: Sequence[Job[T]]) -> list[list[T]]:
         """Wait for the results of jobs.
