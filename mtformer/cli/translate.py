@@ -236,18 +236,29 @@ def score(
     run(job, partial(options.load_translator, models, **vars(compute), **vars(direction)))
 
 
-Side = Literal["src", "tgt"]
-SIDE = option("The vocabulary, where each language has one of its own.", default="src")
+class TokenizerOptions(Options):
+    """A tokenizer, the input and the output."""
+
+    model: Path | None = options.TOKENIZER
+    side: Literal["src", "tgt"] = option("The vocabulary, where each language has one of its own.", default="src")
+    input: Path | None = options.INPUT
+    output: Path = options.OUTPUT
+
+    def load(self, text: str | None) -> "tuple[Vocabulary, str | None, Path, Path]":
+        """Return the vocabulary, the text or the file to read, and the file to write."""
+        from mtformer.runs.folder import find_model
+        from mtformer.support.files import require_distinct
+        from mtformer.translate.jobs.tokenizing import load_tokenizer
+
+        options.check_text(text, self.input)
+        source, path = self.input or Path("-"), find_model(self.model)
+        require_distinct(self.output, [source, path])
+        tokenizer = load_tokenizer(path)
+        return tokenizer.src if self.side == "src" else tokenizer.tgt, text, source, self.output
 
 
 def tokenize(
-    text: str | None = options.TEXT,
-    *,
-    model: Path | None = options.TOKENIZER,
-    side: Side = SIDE,
-    ids: bool = option("Print the ids of the tokens."),
-    input: Path | None = options.INPUT,
-    output: Path = options.OUTPUT,
+    text: str | None = options.TEXT, *, files: TokenizerOptions, ids: bool = option("Print the ids of the tokens.")
 ) -> None:
     """Split text into the tokens of a model.
 
@@ -255,37 +266,16 @@ def tokenize(
     """
     from mtformer.translate.jobs.tokenizing import tokenize
 
-    tokenize(*_tokenizing(text, input, output, model, side), ids=ids)
+    tokenize(*files.load(text), ids=ids)
 
 
 def detokenize(
-    text: str | None = options.TEXT,
-    *,
-    model: Path | None = options.TOKENIZER,
-    side: Side = SIDE,
-    ids: bool = option("Read the ids of tokens."),
-    input: Path | None = options.INPUT,
-    output: Path = options.OUTPUT,
+    text: str | None = options.TEXT, *, files: TokenizerOptions, ids: bool = option("Read the ids of tokens.")
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
     from mtformer.translate.jobs.tokenizing import detokenize
 
-    detokenize(*_tokenizing(text, input, output, model, side), ids=ids)
-
-
-def _tokenizing(
-    text: str | None, input: Path | None, output: Path, model: Path | None, side: Side
-) -> "tuple[Vocabulary, str | None, Path, Path]":
-    """Return the vocabulary, the text or the file to read, and the file to write."""
-    from mtformer.runs.folder import find_model
-    from mtformer.support.files import require_distinct
-    from mtformer.translate.jobs.tokenizing import load_tokenizer
-
-    options.check_text(text, input)
-    source, path = input or Path("-"), find_model(model)
-    require_distinct(output, [source, path])
-    tokenizer = load_tokenizer(path)
-    return tokenizer.src if side == "src" else tokenizer.tgt, text, source, output
+    detokenize(*files.load(text), ids=ids)
 
 
 class QuestionOptions(Options):
