@@ -17,7 +17,7 @@ import yaml
 from mtformer.bundle.peek import is_exported
 from mtformer.config import Config, LanguagePair
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import sync, write_atomically
+from mtformer.support.files import disk_errors, sync, write_atomically
 from mtformer.support.locks import holder_of, is_locked, lock
 from mtformer.support.logs import finite
 
@@ -62,23 +62,18 @@ class Journal:
             MtformerError: the file cannot be written.
         """
         line = (json.dumps(finite(values), ensure_ascii=False) + "\n").encode()
-        try:
-            with self.path.open("a+b", buffering=0) as file:
-                if file.tell():
-                    file.seek(-1, os.SEEK_END)
-                    line = line if file.read() == b"\n" else b"\n" + line
-                while line:  # one call writes it all, unless the disk is full: no line of another process comes between
-                    line = line[file.write(line) :]
-        except OSError as error:
-            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
+        with disk_errors(self.path), self.path.open("a+b", buffering=0) as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else b"\n" + line
+            while line:  # one call writes it all, unless the disk is full: no line of another process comes between
+                line = line[file.write(line) :]
 
     def sync(self) -> None:
         """Wait until all lines are on disk."""
         if self.path.is_file():
-            try:
+            with disk_errors(self.path):
                 sync(self.path)
-            except OSError as error:
-                raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 
     def has_validations(self) -> bool:
         """Return whether a line contains validation scores."""

@@ -98,7 +98,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """
     if path.exists() and not path.is_file():
         raise UserError(f"cannot write {path}: it is not a regular file")
-    with _disk_errors(path):
+    with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _replacing(path, _PROCESS) as temporary:
             write(temporary)
@@ -138,7 +138,7 @@ def write_new_folder(path: Path, write: Callable[[Path], object], option: str) -
         MtformerError: the files cannot be written.
     """
     require_new_folder(path, option)
-    with _disk_errors(path), _new_folder(path) as temporary:
+    with disk_errors(path), _new_folder(path) as temporary:
         write(temporary)
         _finish(temporary)
         for place in (path, *(path.with_name(f"{path.name}-{n}") for n in range(2, 100))):
@@ -172,7 +172,7 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
         MtformerError: it could not be written; what was at ``path`` before is still there.
     """
     aside = _beside(path, "old")
-    with _disk_errors(path), _new_folder(path) as temporary:
+    with disk_errors(path), _new_folder(path) as temporary:
         _restore(path)
         write(temporary)
         _finish(temporary, durable=durable)
@@ -279,7 +279,7 @@ def sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path) -> Iterator[None]:
     """Turn errors of the disk into a sentence about ``path``; leave those of the program and interrupts as they are.
 
     Raises:

@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.errors import UserError
+from mtformer.support.files import disk_errors, sync, write_atomically
 from mtformer.support.files import replace as replace_file
-from mtformer.support.files import sync, write_atomically
 from mtformer.support.locks import lock
 
 log = logging.getLogger(__name__)
@@ -159,15 +159,13 @@ class PartialFile:
         Raises:
             MtformerError: this is not possible.
         """
-        try:
+        with disk_errors(self.path):
             if self._target.exists():
                 shutil.copymode(self._target, self.part)
             sync(self.part)
             replace_file(self.part, self._target)
             sync(self._target.parent)
             self._journal.unlink(missing_ok=True)
-        except OSError as error:
-            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 
     def discard(self) -> None:
         """Remove the unfinished file."""
@@ -224,12 +222,10 @@ class PartialFile:
     def _append(self, text: str) -> int:
         """Write text, and return how many bytes it takes."""
         raw = gzip.compress(text.encode(), mtime=0) if self.path.suffix == ".gz" else text.encode()
-        try:
+        with disk_errors(self.path):
             self._file.write(raw)
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
         return len(raw)
 
     def _write_journal(self) -> None:
