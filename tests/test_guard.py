@@ -93,6 +93,8 @@ def german(tokenizer: Tokenizer) -> Guard:
         (SOURCE, "ZWEI GOWWWSSSSSSSSWWWW IM SCHNEE", "repeats itself"),
         ("Number 2021 is here.", "Nummer Nummer 2021 ist hier.", "doubles words"),
         (SOURCE, "Zwei Hunde spielen im Schnee im Schnee.", "doubles words"),
+        ("Fenfenfen Kwabrin", "Wemaammaa-Mo-Mo-Ko.", "doubles words"),
+        ("Write if you have a question write if you have a question", "Auf, wo es es sich ist.", "doubles words"),
         ("no no no no!", "nein " * 9, "repeats itself"),
         ("no " * 9, "nein " * 18, "repeats itself more than its source does"),
         ("a " * 300, "ein " * 20, "repeats itself as its source does"),

@@ -151,6 +151,13 @@ def test_pairs_differ_in_a_negation(language: str) -> None:
         ("别走！", "zh", True),
         ("Nebo zítra nejlepší neděle.", "cs", False),
         ("Nevím.", "cs", True),
+        ("Nejsem doma.", "cs", True),
+        ("Děti nejdou spát.", "cs", True),
+        ("Nechápu to.", "cs", True),
+        ("Neberu to.", "cs", True),
+        ("Nech mě, je to nebezpečné, nejdelší a nejjasnější den.", "cs", False),
+        ("Das ist keineswegs wahr.", "de", True),
+        ("Das sind Keime.", "de", False),
         ("Niet.", "nl", None),
     ],
 )

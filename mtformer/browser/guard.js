@@ -17,7 +17,7 @@ const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
 const MOST_TIMES_AS_OFTEN = 2; // as in its source may a phrase be repeated: a word may become two
 const FEWEST_DOUBTFUL_REPEATS = 10; // in a source, which is hardly text
 const DOUBLED_WORDS = new RegExp(
-  `(?<![${WORD}])(?=[${LETTER}])([${WORD}]+(?: [${WORD}]+){0,7}) \\1(?![${WORD}])`,
+  `(?<![${WORD}])(?=[${LETTER}])([${WORD}]+(?:[ \\-][${WORD}]+){0,7})[ \\-]\\1(?![${WORD}])`,
   "giu",
 );
 const DOUBLED_CHARACTERS = new RegExp(
@@ -98,13 +98,17 @@ class Guard {
     return n > nInSource ? REPEATED_MORE : null;
   }
 
-  /** Whether a translation has a phrase twice in a row that no grammar wants so, and its source has none. */
+  /** Whether a translation has a phrase twice in a row that no grammar wants so, and its source has none like it. */
   doublesWords(source, translation) {
     const wordsOf = this.tgt.has_spaces ? DOUBLED_WORDS : DOUBLED_CHARACTERS;
     const isDoubled = ({ 1: phrase, groups }) =>
       this.tgt.has_spaces ? !this.mayBeDoubled(phrase) : groups.before || groups.after;
-    const inSource = this.src.has_spaces ? DOUBLED_WORDS : DOUBLED_ONES;
-    return Array.from(translation.matchAll(wordsOf)).some(isDoubled) && source.search(inSource) < 0;
+    const doubled = Array.from(translation.matchAll(wordsOf)).filter(isDoubled);
+    const inSource = Array.from(source.matchAll(this.src.has_spaces ? DOUBLED_WORDS : DOUBLED_ONES));
+    if (!this.src.has_spaces || !this.tgt.has_spaces) return doubled.length > 0 && !inSource.length;
+    const sizeOf = ([, phrase]) => phrase.match(WORDS).length;
+    const isLike = (n, size) => size <= MOST_TIMES_AS_OFTEN * n && n <= MOST_TIMES_AS_OFTEN * size;
+    return doubled.some((phrase) => !inSource.some((other) => isLike(sizeOf(phrase), sizeOf(other))));
   }
 
   mayBeDoubled(phrase) {

@@ -52,10 +52,11 @@ _SENTENCES = {
 # Words that deny, and before them those that only look so.
 _NEGATIONS = {
     "en": r"(?:\b(?:not|cannot|no|never|none|nobody|nothing|nowhere|neither|nor|no one)\b|n['’]t\b)",
-    "de": r"\b(?:nicht|nichts|kein(?:e[mnrs]?)?|nie|niemals|niemand(?:e[mn])?|weder|nirgends|nirgendwo)\b",
+    "de": r"\b(?:nicht|nichts|kein(?:e\w*)?|nie|niemals|niemand(?:e[mn])?|weder|nirgends|nirgendwo)\b",
     "fr": r"(?:\b(?:ne|pas|jamais|rien|aucune?|non)\b|\bn['’])",
     "es": r"\b(?:no|nunca|jamás|nada|nadie|ningún|ninguna|ninguno|tampoco|ni)\b",
-    "cs": r"\b(?:ne(?!bo\b|be\b|bes\w|děl\w|j\w|kdo|moc|ž\b)\w*|nikdy|nic|nikdo|nikde|žádn\w+|ani)\b",
+    "cs": r"\b(?:ne(?!bo\b|be(?:\b|[sz]\w)|děl\w|ch(?:\b|a[lt]|á[mš]?\b|ej)|j\w|kdo|moc|ž\b)\w*|nej(?:s(?:em|i|me|te|ou)"
+    r"|(?:d|ed)(?:u|eš|e|eme|ete|ou)|í(?:m|š|me|te)?)|nikdy|nic|nikdo|nikde|žádn\w+|ani)\b",
     "zh": r"不(?!错|过|同|久|少|仅|但|管|论|断|如)|没|無|无(?!论)|未(?!来)|别(?!的|人|墅|处)",
 }
 _HARMLESS = {"zh": "差不多|对不起|特别|区别|分别|个别|级别|性别|告别|了不起"}

@@ -31,7 +31,7 @@ _MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word ma
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
 # A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
 # say 看看 and 好了好了.
-_DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?: \w+){0,7}) \1(?!\w)", re.IGNORECASE)
+_DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?:[ -]\w+){0,7})[ -]\1(?!\w)", re.IGNORECASE)
 _DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
 _DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
 _MAY_DOUBLE = {  # of other languages all words of up to three letters
@@ -113,15 +113,24 @@ class Guard:
         return REPEATED_MORE if n_repeats > n_in_source else None
 
     def _doubles_words(self, source: str, translation: str) -> bool:
-        """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none."""
-        words = _WORD.findall(translation.casefold()) if self._tgt_is_spaced else []
-        if self._tgt_is_spaced and not (_n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
-            return False
-        if self._tgt_is_spaced:
-            doubled = any(not self._may_be_doubled(match[1]) for match in _DOUBLED_WORDS.finditer(translation))
-        else:
+        """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none.
+
+        Where both have spaces, one in the source excuses one with at most twice or at least half as many words.
+        """
+        if not self._tgt_is_spaced:
             doubled = any(match["before"] or match["after"] for match in _DOUBLED_CHARACTERS.finditer(translation))
-        return doubled and not (_DOUBLED_WORDS if self._src_is_spaced else _DOUBLED_ONES).search(source)
+            return doubled and not (_DOUBLED_WORDS if self._src_is_spaced else _DOUBLED_ONES).search(source)
+        words = _WORD.findall(translation.casefold())
+        if not (_n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
+            return False
+        phrases = [match[1] for match in _DOUBLED_WORDS.finditer(translation) if not self._may_be_doubled(match[1])]
+        if not self._src_is_spaced:
+            return bool(phrases) and not _DOUBLED_ONES.search(source)
+        sizes = [_n_words(match[1]) for match in _DOUBLED_WORDS.finditer(source)] if phrases else []
+        return any(
+            not any(size <= _MOST_TIMES_AS_OFTEN * n and n <= _MOST_TIMES_AS_OFTEN * size for size in sizes)
+            for n in map(_n_words, phrases)
+        )
 
     def _may_be_doubled(self, phrase: str) -> bool:
         word = phrase.lower()
@@ -236,6 +245,10 @@ def _n_repeats_in(word: str) -> int:
         return 1
     loops = (loop for loop in _LOOP_IN_WORD.finditer(word) if any(map(str.isalnum, loop[1])))
     return max((len(loop[0]) // len(loop[1]) for loop in loops), default=1)
+
+
+def _n_words(phrase: str) -> int:
+    return len(_WORD.findall(phrase))
 
 
 def _n_repeated_pairs(units: Sequence[str]) -> int:
