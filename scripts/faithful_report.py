@@ -17,7 +17,8 @@ from random import Random
 from typing import NamedTuple
 
 from mtformer.runs.folder import find_model
-from mtformer.text.slots import with_slots, written_for
+from mtformer.text.entities import written_for
+from mtformer.text.slots import with_slots
 from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).with_name("faithful_suite.tsv")

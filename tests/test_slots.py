@@ -11,19 +11,16 @@ import pytest
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import (
-    FEW,
-    MANY,
-    NAMES,
+    OF_KIND,
     SLOTS,
     known_slots,
     never_split,
-    outside_codes,
     pair_with_slots,
     with_slots,
-    written_for,
 )
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -32,6 +29,8 @@ from mtformer.translate.plan import Plan, run
 from mtformer.translate.planner import Planner
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
+
+MANY, FEW, NAMES = OF_KIND.values()
 
 
 def shown(text: str) -> str:

@@ -26,8 +26,8 @@ const DOUBLED_CHARACTERS = new RegExp(
 );
 const DOUBLED_ONES = new RegExp(`([${LETTER}][${WORD}]{0,7}?)\\1`, "gu");
 const MAY_DOUBLE = {
-  en: "that had her you is in do so who bye ha no ho blah knock hush night there out on up to",
-  de: "die der das sie ihr wer was zu dem den du mir ja na ha",
+  en: "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great",
+  de: "die der das sie ihr wer was zu dem den du mir ja na ha yo jo",
   fr: "nous vous",
 };
 const MOST_LETTERS_DOUBLED = 3; // of other languages

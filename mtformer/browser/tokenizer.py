@@ -18,7 +18,7 @@ from mtformer.text.languages import (
     is_written_with_spaces,
     letters_of,
 )
-from mtformer.text.slots import FEW, MANY, NAMES
+from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
@@ -53,7 +53,7 @@ def describe_texts(header: Header, tokenizer: Tokenizer) -> dict[str, Any]:
         "search": header.search.model_dump(),
         "languages": {code: _language(code) for code in codes},
         "known_words": header.known_words,
-        "slots": {"many": MANY, "few": FEW, "names": NAMES} if tokenizer.has_slots else None,
+        "slots": OF_KIND if tokenizer.has_slots else None,
         "directions": [_direction(header, tokenizer, pair) for pair in pairs],
     }
 

@@ -55,8 +55,9 @@ _NEGATIONS = {
     "de": r"\b(?:nicht|nichts|kein(?:e\w*)?|nie|niemals|niemand(?:e[mn])?|weder|nirgends|nirgendwo)\b",
     "fr": r"(?:\b(?:ne|pas|jamais|rien|aucune?|non)\b|\bn['’])",
     "es": r"\b(?:no|nunca|jamás|nada|nadie|ningún|ninguna|ninguno|tampoco|ni)\b",
-    "cs": r"\b(?:ne(?!bo\b|be(?:\b|[sz]\w)|děl\w|ch(?:\b|a[lt]|á[mš]?\b|ej)|j\w|kdo|moc|ž\b)\w*|nej(?:s(?:em|i|me|te|ou)"
-    r"|(?:d|ed)(?:u|eš|e|eme|ete|ou)|í(?:m|š|me|te)?)|nikdy|nic|nikdo|nikde|žádn\w+|ani)\b",
+    "cs": r"\b(?:ne(?!bo\b|be(?:\b|[sz]\w)|děl\w|ch(?:\b|a[lt]|á[mš]?\b|ej)|j\w|kdo|moc|ž\b)\w*"
+    r"|nej(?:s(?:em|i|me|te|ou)|(?:d|ed)(?:u|eš|e|eme|ete|ou)|í(?:m|š|me|te)?)"
+    r"|nikdy|nic|nikdo|nikde|žádn\w+|ani)\b",
     "zh": r"不(?!错|过|同|久|少|仅|但|管|论|断|如)|没|無|无(?!论)|未(?!来)|别(?!的|人|墅|处)",
 }
 _HARMLESS = {"zh": "差不多|对不起|特别|区别|分别|个别|级别|性别|告别|了不起"}

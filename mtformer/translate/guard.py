@@ -35,8 +35,8 @@ _DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?:[ -]\w+){0,7})[ -]\1(?!\
 _DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
 _DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
 _MAY_DOUBLE = {  # of other languages all words of up to three letters
-    "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to".split(),
-    "de": "die der das sie ihr wer was zu dem den du mir ja na ha".split(),
+    "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great".split(),
+    "de": "die der das sie ihr wer was zu dem den du mir ja na ha yo jo".split(),
     "fr": "nous vous".split(),
 }
 _MOST_LETTERS_DOUBLED = 3

@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
+from mtformer.text.entities import outside_codes
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
-from mtformer.text.slots import outside_codes
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
