@@ -18,8 +18,8 @@ from mtformer.config import Config, load_config
 from mtformer.data.arrays import Ragged
 from mtformer.data.tokens import Prefixed
 from mtformer.data.training import epoch_order, mixing_weights
-from mtformer.report.settings import source_label
 from mtformer.runs.checkpoints import newest_checkpoint
+from mtformer.runs.description import source_label
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.training import run

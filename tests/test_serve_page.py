@@ -58,6 +58,35 @@ def test_the_page_uses_its_glossary(server: Client, opener: Opener) -> None:
         expect(page.locator("#target")).to_contain_text("Hund")
 
 
+@needs_browser
+def test_the_page_names_bad_lines_of_its_glossary_and_goes_on_without_them(server: Client, opener: Opener) -> None:
+    with opener(f"{server.url}/") as page:
+        page.locator("summary", has_text="Glossary").click()
+        page.fill("#glossary", "# terms\nfriend Freund\nfriend = Hund\n\ncar =")
+        expect(page.locator("#bad-terms")).to_have_text("Lines 2, 5: there is no term with a translation")
+        page.fill("#source", "my old friend needs this green car.")
+        expect(page.locator("#target")).to_contain_text("Hund")
+        page.fill("#glossary", "friend = Hund")
+        expect(page.locator("#bad-terms")).to_have_text("")
+
+
+@needs_browser
+def test_the_page_says_what_the_model_is(server: Client, opener: Opener) -> None:
+    with opener(f"{server.url}/") as page:
+        page.get_by_text("About this model").click()
+        about = page.locator("#about").inner_text()
+        for fact in (
+            "English → German",
+            "parameters",
+            "MB",
+            "train.en",
+            "BLEU",
+            "not stated in the model",
+            "Apache-2.0",
+        ):
+            assert fact in about
+
+
 @pytest.fixture(params=[360, 1280])
 def width(request: pytest.FixtureRequest) -> int:
     """That of a window: a phone's or a desktop's."""

@@ -96,12 +96,12 @@ class TranslatorPage {
     const translates = few.join(", ") + (directions.length > few.length ? `, … ${directions.length} directions` : "");
     byId("about").append(...[["Translates", translates], ...about].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
     source.addEventListener("input", () => this.onInput());
-    byId("glossary").addEventListener("input", () => this.onInput());
+    byId("glossary").addEventListener("input", () => this.onGlossary());
     byId("clear").addEventListener("click", () => this.setText(""));
     byId("copy").addEventListener("click", () => this.copy());
     this.showDirection();
     this.open(header);
-    this.onInput(); // browsers keep what was typed when a page is loaded again
+    this.onGlossary(); // browsers keep what was typed when a page is loaded again
   }
 
   get direction() {
@@ -170,9 +170,16 @@ class TranslatorPage {
     }
   }
 
+  onGlossary() {
+    const { badLines } = parseGlossary(byId("glossary").value);
+    const which = (badLines.length > 1 ? "Lines " : "Line ") + badLines.join(", ");
+    byId("bad-terms").textContent = badLines.length ? `${which}: there is no term with a translation` : "";
+    this.onInput();
+  }
+
   /** The segments of a translation that change by the glossary, by their sources, and notes on what it could not do. */
   async termed({ segments }, src, tgt) {
-    const terms = parseGlossary(byId("glossary").value);
+    const { terms } = parseGlossary(byId("glossary").value);
     const begin = (text, start) => this.engine.begin(text, start, { from: src, to: tgt });
     const found = { segments: new Map(), notes: [] };
     for (const segment of terms.length ? segments : []) {

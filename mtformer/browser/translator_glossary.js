@@ -5,11 +5,20 @@
 const MISSED = "check: term not used: ";
 const JOINING = /(?![\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}])[\p{L}\p{M}\p{N}]/u; // letters within a word
 
-/** The terms of a glossary, [{ src, tgt }]: on each line a term, a tab or an equals sign, and its translation. */
+/**
+ * A glossary: on each line a term, a tab or an equals sign, and its translation. Returns the terms, [{ src, tgt }], and
+ * the numbers of the lines that are neither such a line nor blank nor a comment.
+ */
 function parseGlossary(text) {
-  const lines = text.split(/\r?\n/).filter((line) => !line.startsWith("#"));
-  const cells = lines.map((line) => line.split(/\t|=/).map((cell) => cell.trim().normalize()));
-  return cells.filter(([src, tgt]) => src && tgt).map(([src, tgt]) => ({ src, tgt }));
+  const terms = [];
+  const badLines = [];
+  text.split(/\r?\n/).forEach((line, i) => {
+    const [src, tgt] = line.split(/\t|=/).map((cell) => cell.trim().normalize());
+    if (line.startsWith("#") || !line.trim()) return;
+    if (src && tgt) terms.push({ src, tgt });
+    else badLines.push(i + 1);
+  });
+  return { terms, badLines };
 }
 
 /** Where a term stands in a text as whole words, as { start, end }. One in small letters is found in any case. */

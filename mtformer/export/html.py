@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from textwrap import shorten
-from typing import Any, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import get_args
 
 from mtformer.browser.assets import TRANSLATOR_ASSETS
 from mtformer.browser.pack import ENGINE_ASSETS, Quantization, count_parameters, pack, weights_element
 from mtformer.bundle.format import Bundle
-from mtformer.bundle.header import Header
-from mtformer.config.sources import Source
-from mtformer.report.settings import source_label
-from mtformer.runs.contents import METRIC_NAMES
+from mtformer.runs.description import describe_model
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically, write_new_folder
@@ -26,7 +20,6 @@ from mtformer.support.page import assemble
 MAX_BYTES = 200_000_000  # of a page
 _WEIGHT_BYTES = {"int8": 1, "float32": 4}
 _BASE64 = 4 / 3  # characters a byte
-_LONGEST = 400  # characters of a fact about a model
 
 _ASSETS = [*ENGINE_ASSETS, *TRANSLATOR_ASSETS]  # the engine first: its worker runs the scripts up to its own
 _MANIFEST = "manifest.webmanifest"
@@ -119,36 +112,12 @@ def _require_small(bundle: Bundle, quantization: Quantization) -> None:
 
 
 def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str, str]]:
-    """Yield what a page says about its model, as names and texts. A stranger may have written some of it."""
-    header = bundle.header
-    model, origin = header.architecture, header.provenance
-    facts: dict[str, Any] = {
-        "Model": f"Transformer of {count_parameters(bundle):,} parameters, with {model.n_encoder_layers} encoder and "
-        f"{model.n_decoder_layers} decoder layers; the page has its weights in {quantization}",
-        "Imported from": origin.get("imported_from"),
-        "Trained on": _sources(header),
-        "Validation": _scores(header),
-        "Licence": origin.get("license", "not stated in the model"),
-        "SHA-256": bundle.digest,
-        "Made with": f"mtformer {__version__}, Apache-2.0",
-    }
-    for name, value in facts.items():
-        if value and isinstance(value, str):
-            yield name, shorten(value, _LONGEST, placeholder=" …")
-
-
-def _sources(header: Header) -> str:
-    try:
-        given = header.provenance["config"]["data"]["train"]
-        return "; ".join(map(source_label, TypeAdapter(list[Source]).validate_python(given)))
-    except (LookupError, TypeError, ValidationError):
-        return ""
-
-
-def _scores(header: Header) -> str:
-    scores = header.scores
-    shown = [f"{title} {scores[name]:.4g}" for name, title in METRIC_NAMES.items() if name in scores]
-    return ", ".join(shown) + (f" at step {header.step:,}" if shown and header.step is not None else "")
+    """Yield what a page says about its model, as names and texts."""
+    yield from describe_model(
+        bundle.header, f"{count_parameters(bundle):,} parameters; the page has its weights in {quantization}"
+    )
+    yield "SHA-256", bundle.digest
+    yield "Made with", f"mtformer {__version__}, Apache-2.0"
 
 
 def _write_app(folder: Path, *, title: str, page: bytes) -> None:

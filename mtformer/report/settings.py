@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 from mtformer.report.elements import Html, element, facts, markup, muted, table
 from mtformer.report.test_set import TranslatedTestSet
 from mtformer.runs.contents import METRIC_NAMES, Contents
+from mtformer.runs.description import source_label
 
 
 def data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:
@@ -37,15 +37,6 @@ def _data(run: Contents, result: TranslatedTestSet | None) -> Iterator[Html]:
         yield element("p", f"{data['pairs']:,} pairs with {tokens} were trained on. {n_dropped}")
     if dropped:
         yield table(["reason", "pairs"], [[why, f"{n:,}"] for why, n in dropped.items()], numbers=[1])
-
-
-def source_label(source: Any) -> str:
-    """Return a source of a config in short, with its keys where they are needed."""
-    given = source.model_dump(mode="json", exclude_defaults=True)
-    directions = given.pop("directions", [])
-    mixing = [f"{key} {given.pop(key)}" for key in ("weight", "tag") if key in given]
-    mixing += ["general"] * given.pop("general", False)
-    return ", ".join([*map(str, given.values()), *directions, *mixing])
 
 
 def _model(run: Contents) -> Iterator[Html]:

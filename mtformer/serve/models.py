@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -12,6 +12,7 @@ from mtformer.bundle.peek import is_exported
 from mtformer.config import LanguagePair, SearchConfig
 from mtformer.engines.ctranslate2 import unsupported
 from mtformer.engines.loading import LoadedModel, load_model, suits_ctranslate2
+from mtformer.runs.description import describe_model
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.versions import COPIES, ChangedError, Stamp, Version, stamp_of
 from mtformer.support.errors import MtformerError, UserError
@@ -117,6 +118,13 @@ class Models:
         """All languages, sources first."""
         pairs = self.pairs
         return list(dict.fromkeys([*(pair.src_lang for pair in pairs), *(pair.tgt_lang for pair in pairs)]))
+
+    def describe(self) -> Iterator[tuple[str, str]]:
+        """Yield what the files say about their models, as names and texts; each one begins with its directions."""
+        for version in list(self._versions):
+            if len(self._versions) > 1:
+                yield "Translates", version.header.title
+            yield from describe_model(version.header, version.size)
 
     @property
     def digests(self) -> list[str]:

@@ -36,7 +36,11 @@ async def show(request: Request) -> Response:
     body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
     directions = [{"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang} for pair in service.models.pairs]
     engine = {"texts": {"directions": directions}, "documents": SUFFIXES, "needsKey": service.keys is not None}
-    about = [("Texts", "are translated by this server"), ("Made with", f"mtformer {__version__}, Apache-2.0")]
+    about = [
+        ("Texts", "are translated by this server"),
+        *service.models.describe(),
+        ("Made with", f"mtformer {__version__}, Apache-2.0"),
+    ]
     page = assemble(
         "Translator",
         body.replace(_OFFLINE, _ONLINE),

@@ -1,5 +1,6 @@
 """The contents of a model's file at some time."""
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mtformer.bundle.header import Header
-from mtformer.bundle.peek import is_exported, peek
+from mtformer.bundle.peek import is_exported, peek, peek_shapes
 from mtformer.engines.ctranslate2.folder import read_folder
 from mtformer.engines.loading import LoadedModel
 from mtformer.support.errors import UserError
@@ -71,6 +72,12 @@ class Version:
     def loaded_bytes(self) -> int:
         """How much memory its weights take, about."""
         return sum(self.n_bytes * COPIES[model.engine_name] for model in list(self.engines.values()))
+
+    @property
+    def size(self) -> str:
+        """The number of parameters of a bundle, and the size of the weights."""
+        n_parameters = sum(map(math.prod, peek_shapes(self.path).values()))
+        return f"{n_parameters:,} parameters, " * bool(n_parameters) + f"{self.n_bytes / 1e6:.1f} MB"
 
     def bundle(self) -> "Bundle":
         """Read the bundle.
