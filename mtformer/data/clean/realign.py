@@ -1,5 +1,6 @@
 """Find which target translates which source of a text where lines are missing or extra."""
 
+from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, tee
@@ -59,19 +60,22 @@ def find_passages(costs: dict[int, Floats]) -> list[Passage]:
     """
     states = [*costs, None]
     totals = [0.0, *(_BORDER for _ in costs)]
-    arrivals: list[tuple[int, list[int]]] = []  # for each line: the best state before it, and those entered from there
+    best_before = array("B")  # the best state before each line
+    entered = array("Q")  # a bit for each state that is entered from that one at the line
     for row in zip(*(np.clip(column, -_MOST, _MOST).tolist() for column in costs.values()), strict=True):
-        least = min(totals)
-        entered = [state for state, total in enumerate(totals) if least + _BORDER < total]
-        arrivals.append((totals.index(least), entered))
-        for state in entered:
-            totals[state] = least + _BORDER
+        least, bits = min(totals), 0
+        best_before.append(totals.index(least))
+        for state, total in enumerate(totals):
+            if least + _BORDER < total:
+                totals[state] = least + _BORDER
+                bits |= 1 << state
+        entered.append(bits)
         for state, cost in enumerate(row):
             totals[state] += cost
-    state, path = totals.index(min(totals)), []
-    for best, entered in reversed(arrivals):
+    state, path = totals.index(min(totals)), array("B")
+    for best, bits in zip(reversed(best_before), reversed(entered), strict=True):
         path.append(state)
-        state = best if state in entered else state
+        state = best if bits >> state & 1 else state
     passages, first = [], 0
     for state, lines in groupby(reversed(path)):
         end = first + sum(1 for _ in lines)
