@@ -19,7 +19,8 @@ class Item(NamedTuple):
     """A translation and others that are wrong in one point.
 
     Attributes:
-        point: ``pronoun``, ``number``, ``agreement`` or ``tense``.
+        point: ``pronoun``, ``number``, ``agreement``, ``tense``; or ``previous``, a pronoun whose noun is in the
+            sentence before, which the model does not see.
         src: the source.
         right: its translation.
         wrong: one to four others.
@@ -45,9 +46,13 @@ _NOUN_OF_GENDER = {noun.gender: noun for noun in LEXICON.nouns.values()}
 def phrasebook_items(src_lang: str, tgt_lang: str) -> list[Item]:
     """Return the items of a direction from English or German: of ``pronouns``, ``test`` and ``compositional``.
 
-    Chinese need not express the past or the plural, so that it is an error only to express what is not meant.
+    The items of ``previous`` are the second clauses of ``pronouns`` as sentences of their own; only in German is it
+    sure which pronoun they need. Chinese need not express the past or the plural, so that it is an error only to
+    express what is not meant.
     """
     items = [_pronoun(saying, src_lang, tgt_lang) for saying in held_out("pronouns")]
+    if (src_lang, tgt_lang) == ("en", "de"):
+        items += map(_previous, held_out("pronouns"))
     for saying in (*held_out("test"), *held_out("compositional")):
         if isinstance(saying.meaning, Sentence) and antecedent(saying.meaning) is None:
             items.append(_number(saying, saying.meaning, src_lang, tgt_lang))
@@ -81,6 +86,18 @@ def _pronoun(saying: Saying, src_lang: str, tgt_lang: str) -> Item | None:
     texts = [language.sentence(replace(meaning, second=replace(meaning.second, subject=other))) for other in others]
     wrong = tuple(dict.fromkeys(text for text in texts if text != right))
     return Item("pronoun", saying.text(src_lang), right, wrong) if wrong else None
+
+
+def _previous(saying: Saying) -> Item | None:
+    """Leave out what *it* refers to: keep *It was ill* of *the cat did not eat because it was ill*."""
+    meaning = saying.meaning
+    assert isinstance(meaning, Sentence)
+    assert meaning.second is not None
+    alone = Sentence(meaning.second)
+    saying = Saying(alone, *(language.sentence(alone) for language in LANGUAGES.values()))
+    pronoun, rest = saying.de.split(maxsplit=1)
+    wrong = tuple(f"{other} {rest}" for other in ("Er", "Sie", "Es") if other != pronoun)
+    return Item("previous", saying.en, saying.de, wrong)
 
 
 def _number(saying: Saying, meaning: Sentence, src_lang: str, tgt_lang: str) -> Item | None:

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--src", type=Path, help="English or German text, one sentence a line")
     parser.add_argument("--ref", type=Path, help="its translation")
-    parser.add_argument("--point", help="measure pronoun, number, agreement or tense alone")
+    parser.add_argument("--point", help="measure pronoun, previous, number, agreement or tense alone")
     parser.add_argument("--wrong", action="store_true", help="show the wrong translations that the model prefers")
     arguments = parser.parse_args()
     try:

@@ -22,15 +22,17 @@ def german() -> list[Item]:
 
 
 def test_an_item_of_the_phrasebook_is_wrong_in_one_point(german: list[Item]) -> None:
-    assert {item.point for item in german} == {"pronoun", "number", "agreement", "tense"}
+    assert {item.point for item in german} == {"pronoun", "previous", "number", "agreement", "tense"}
     for item in german:
         assert item.wrong
         assert item.right not in item.wrong
-        if item.point in ("pronoun", "agreement"):
+        if item.point in ("pronoun", "previous", "agreement"):
             assert {n_different_words(item, wrong) for wrong in item.wrong} == {1}
-    pronouns = [item for item in german if item.point == "pronoun"]
-    assert len(pronouns) == 1_000
-    assert {len(item.wrong) for item in pronouns} == {2}
+    for point in ("pronoun", "previous"):
+        pronouns = [item for item in german if item.point == point]
+        assert len(pronouns) == 1_000
+        assert {len(item.wrong) for item in pronouns} == {2}
+    assert Item("previous", "It was too tired.", "Er war zu müde.", ("Sie war zu müde.", "Es war zu müde.")) in german
 
 
 @pytest.mark.parametrize(
