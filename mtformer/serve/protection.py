@@ -1,19 +1,17 @@
 """Elements of HTML and XML that a request wants left alone: they are taken out of a text, and put back."""
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count
 
 from mtformer.text.words import Span
+from mtformer.translate.documents.markup_tokens import TokenKind, read_markup
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
 _STAND_IN = re.compile(r"<code>(\d+)</code>")  # an element that translations have unchanged
-_TAG = re.compile(r"<([^<>]*)>")
-_NAME = re.compile(r"/?([A-Za-z][\w:.-]*)")
 _UNTRANSLATED = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""", re.IGNORECASE)
 
 
@@ -50,26 +48,15 @@ class Protected:
 
 def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
     """Yield where the elements that are left alone stand, end tags included; of nested ones the outermost."""
-    unclosed: defaultdict[str, list[int]] = defaultdict(list)  # of each name, where its elements start
-    ends: dict[int, int] = {}
-    starts: list[int] = []  # of the elements that are left alone if they end
-    for tag in _TAG.finditer(text):
-        content = tag[1]
-        named = _NAME.match(content)
-        if named is None or content.endswith("/"):
-            continue
-        name = named[1].lower()
-        if not content.startswith("/"):
-            unclosed[name].append(tag.start())
-            if name in tags or _UNTRANSLATED.search(content):
-                starts.append(tag.start())
-        elif unclosed[name]:
-            ends[unclosed[name].pop()] = tag.end()
-    end = 0
-    for start in starts:
-        if start >= end and start in ends:
-            end = ends[start]
-            yield start, end
+    source = read_markup(text)
+    number = 0
+    while number < len(source.tokens):
+        kind, name, _, _ = source.tokens[number]
+        is_whole = kind is TokenKind.START and number in source.ends
+        if is_whole and (name in tags or _UNTRANSLATED.search(source.written(number))):
+            yield source.span(number)
+            number = source.end(number)
+        number += 1
 
 
 def plan_markup(

@@ -315,6 +315,11 @@ def read_html(text: str, name: str) -> MarkupSource:
     return MarkupSource(text, _few(_html_tokens(text), name), is_html=True)
 
 
+def read_markup(text: str) -> MarkupSource:
+    """Read a text with tags of any kind, of which only those that have both of their tags are elements."""
+    return MarkupSource(text, list(_html_tokens(text)))
+
+
 def _html_tokens(text: str) -> Iterator[MarkupToken]:
     """Yield tokens in time that grows with the text, whatever it is: it may come from anyone."""
     position, text_start = 0, 0
