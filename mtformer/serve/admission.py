@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mtformer.serve.database import Database
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.keys import Caller, Meter
 from mtformer.serve.store import Store
@@ -36,20 +35,17 @@ class Admission:
         n_translated: how many of these are not given back if the rest fails.
     """
 
-    def __init__(
-        self, settings: Settings, meter: Meter, store: Store, database: Database, caller: Caller, *, is_bulk: bool
-    ) -> None:
+    def __init__(self, settings: Settings, meter: Meter, store: Store, caller: Caller, *, is_bulk: bool) -> None:
         """Let the time of a request begin.
 
         Args:
             settings: limits of all.
             meter: counts characters a minute.
             store: counts characters a month.
-            database: the one that the store is in.
             caller: who sends the request.
             is_bulk: whether it is a file.
         """
-        self._settings, self._meter, self._store, self._database = settings, meter, store, database
+        self._settings, self._meter, self._store = settings, meter, store
         self.caller, self.is_bulk = caller, is_bulk
         self.n_characters = self.n_translated = 0
         self._deadline = None if is_bulk else asyncio.get_running_loop().time() + settings.timeout
@@ -63,7 +59,7 @@ class Admission:
         """
         self._meter.take(self.caller, 0)
         quota = self.caller.limits.characters_per_month
-        if quota is not None and await self._database.run(self._store.used, self.caller.name) >= quota:
+        if quota is not None and await self._store.database.run(self._store.used, self.caller.name) >= quota:
             raise self._used_up(quota)
 
     async def charge(self, texts: Sequence[str]) -> None:
@@ -80,7 +76,7 @@ class Admission:
         if quota is None:
             self._store.count(name, n_characters)
         else:
-            self._month = await self._database.run(self._store.take, name, n_characters, quota)
+            self._month = await self._store.database.run(self._store.take, name, n_characters, quota)
             if self._month is None:
                 raise self._used_up(quota)
         self.n_characters = n_characters

@@ -133,7 +133,7 @@ class Service:
         """
         if self.scheduler.waiting_tokens > _MOST_WAITING:
             raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
-        admission = Admission(self.settings, self.meter, self.store, self.database, caller, is_bulk=is_bulk)
+        admission = Admission(self.settings, self.meter, self.store, caller, is_bulk=is_bulk)
         with self.meter.admit(caller):
             try:
                 yield admission

@@ -48,10 +48,13 @@ class Store:
     """Glossaries and usage. Threads may share it, and servers the database.
 
     All that uses the database raises a ServiceError if that does not answer.
+
+    Attributes:
+        database: where they are.
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._lock = Lock()
         self._uncounted: Counter[tuple[str, str]] = Counter()  # characters that the database lacks, by key and month
 
@@ -67,7 +70,7 @@ class Store:
             str(uuid.uuid4()), storable(name), *languages, storable(entries), len(glossary), created
         )
         count = select(func.count()).where(GLOSSARIES.c.key == key)
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             if connection.execute(count).scalar_one() >= _MOST_GLOSSARIES:
                 raise UserError(f"there are {_MOST_GLOSSARIES} glossaries already: delete one that is not needed")
             connection.execute(GLOSSARIES.insert().values(key=key, **vars(stored)))
@@ -84,13 +87,13 @@ class Store:
     def delete_glossary(self, key: str, id: str) -> bool:
         """Delete a glossary of a key, and return whether there was one."""
         condition = (GLOSSARIES.c.key == key) & (GLOSSARIES.c.id == id)
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return connection.execute(GLOSSARIES.delete().where(condition)).rowcount > 0
 
     def _select(self, entries: ColumnElement[str], *conditions: ColumnElement[bool]) -> list[StoredGlossary]:
         columns = [each for each in GLOSSARIES.c if each.name not in ("key", "entries")]
         query = select(*columns, entries).where(*conditions).order_by(GLOSSARIES.c.created)
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return [StoredGlossary(**row) for row in connection.execute(query).mappings()]
 
     def take(self, key: str, n_characters: int, quota: int) -> str | None:
@@ -109,12 +112,12 @@ class Store:
             self.flush()
         if n_characters > quota:
             return None
-        insertion = self._database.insert(USAGE).values(key=key, month=month, characters=n_characters)
+        insertion = self.database.insert(USAGE).values(key=key, month=month, characters=n_characters)
         total = USAGE.c.characters + insertion.excluded.characters
         insertion = insertion.on_conflict_do_update(
             index_elements=["key", "month"], set_={"characters": total}, where=total <= quota
         )
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             done = connection.execute(insertion, execution_options={"preserve_rowcount": True})
             return month if done.rowcount > 0 else None
 
@@ -127,7 +130,7 @@ class Store:
         """Write the usage. What cannot be written is kept until the next time."""
         with self._lock:
             counts, self._uncounted = self._uncounted, Counter()
-        insertion = self._database.insert(USAGE)
+        insertion = self.database.insert(USAGE)
         total = USAGE.c.characters + insertion.excluded.characters
         insertion = insertion.on_conflict_do_update(index_elements=["key", "month"], set_={"characters": total})
         # In order, so that servers that write at the same time do not wait for each other.
@@ -135,7 +138,7 @@ class Store:
         if not rows:
             return
         try:
-            with self._database.begin() as connection:
+            with self.database.begin() as connection:
                 connection.execute(insertion, rows)
         except BaseException:
             with self._lock:
@@ -146,7 +149,7 @@ class Store:
         """Return how many characters a key has used in this month (UTC)."""
         month = _month()
         query = select(USAGE.c.characters).where(USAGE.c.key == key, USAGE.c.month == month)
-        with self._database.begin() as connection:
+        with self.database.begin() as connection:
             return (connection.execute(query).scalar() or 0) + self._uncounted[key, month]
 
 
