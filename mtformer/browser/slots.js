@@ -217,7 +217,7 @@ function filledTokens(tokens, fillings) {
 /** A translation without the slots that its source lacks: nobody knows what they stand for. */
 function withoutMadeUp(source, { text, notes }) {
   const known = text.replace(SPACED_SLOT, (spaced, _, slot) => (source.includes(slot) ? spaced : ""));
-  return { text: known, notes: known === text ? notes : [...notes, FLAG + MADE_UP_NUMBERS] };
+  return known === text ? { text, notes } : { text: strip(known), notes: [...notes, FLAG + MADE_UP_NUMBERS] };
 }
 
 /** Changes a text, but not the addresses, placeholders, names of files and other codes in it. */

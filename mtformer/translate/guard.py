@@ -288,7 +288,7 @@ def without_made_up(source: str, translation: Translation) -> Translation:
     if text == translation.text:
         return translation
     tokens = tuple(known_slots(token, source) for token in translation.tokens)
-    return replace(translation, text=text, tokens=tokens, notes=(*translation.notes, FLAG + MADE_UP_NUMBERS))
+    return replace(translation, text=text.strip(), tokens=tokens, notes=(*translation.notes, FLAG + MADE_UP_NUMBERS))
 
 
 def filled(slotted: Slotted, translation: Translation) -> Translation:
