@@ -70,8 +70,13 @@ class MultiHeadAttention(nn.Module):
 
     def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Project (B, T, D) to the queries, keys and values of self-attention, each (B, H, T, Dh), in one product."""
-        q, k, v = (self._split_heads(part) for part in self.qkv_proj(x).chunk(3, dim=-1))
-        return (rotate(q), rotate(k), v) if self.rotary else (q, k, v)
+        heads = self.qkv_proj(x).unflatten(-1, (3 * self.n_heads, -1)).transpose(1, 2)  # (B, 3H, T, Dh)
+        if self.rotary:  # queries and keys at once
+            qk, v = heads.split([2 * self.n_heads, self.n_heads], dim=1)
+            q, k = rotate(qk).chunk(2, dim=1)
+        else:
+            q, k, v = heads.chunk(3, dim=1)
+        return q, k, v
 
     def project_q(self, x: Tensor) -> Tensor:
         """Project (B, T, D) to queries (B, H, T, Dh)."""

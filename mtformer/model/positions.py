@@ -102,9 +102,10 @@ def rotate(x: Tensor, start: int | Tensor = 0) -> Tensor:
     length, half = x.size(-2), x.size(-1) // 2
     position = positions_from(start, length, x.device, torch.float32).unsqueeze(1)  # (T, 1)
     rate = torch.exp(torch.arange(half, device=x.device) * (-math.log(10_000.0) / half))  # (Dh / 2)
-    cos, sin = torch.cos(position * rate).to(x.dtype), torch.sin(position * rate).to(x.dtype)
-    a, b = x.chunk(2, dim=-1)  # feature i is paired with feature i + Dh / 2
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    angle = torch.cat([position * rate] * 2, dim=1)  # (T, Dh): feature i is paired with feature i + Dh / 2
+    sin = torch.sin(angle)
+    sin[:, :half].neg_()  # a · cos - b · sin, and b · cos + a · sin
+    return x * torch.cos(angle).to(x.dtype) + x.roll(half, -1) * sin.to(x.dtype)
 
 
 class NoPositions(nn.Module):
