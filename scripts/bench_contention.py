@@ -42,7 +42,15 @@ class Row(NamedTuple):
 
 MODELS = {
     "demo": Model((), 120),
-    "3+3×256": Model(("model.preset=small", "tokenizer.vocab_size=8000", "training.max_tokens=4096"), 40),
+    "3+3×256": Model(
+        (
+            "model.preset=small",
+            "model.positions=sinusoidal",
+            "tokenizer.vocab_size=8000",
+            "training.max_tokens=4096",
+        ),
+        40,
+    ),
 }
 ROWS = (
     Row("alone, one thread", 0, 1),

@@ -110,7 +110,7 @@ def prepare(multi30k: Path, folder: Path, n_steps: int) -> tuple[float, float]:
     config = {
         "data": {"src_lang": "en", "tgt_lang": "de", "train": [files], "valid": [_head(sides, folder)]},
         "tokenizer": {"vocab_size": VOCAB_SIZE},
-        "model": {"preset": "small", "dropout": 0.1},
+        "model": {"preset": "small", "dropout": 0.1, "positions": "sinusoidal"},  # as the other toolkits have
         "training": {"max_tokens": 4096, "log_every": 1},
     }
     (folder / "mtformer.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -71,8 +71,8 @@ class Shape(NamedTuple):
 
 
 SHAPES = (
-    Shape("demo", ModelConfig.model_validate({"preset": "tiny"}), 4_000, 4_096),
-    Shape("3+3×256", ModelConfig.model_validate({"preset": "small"}), 8_000, 16_384),
+    Shape("demo", ModelConfig.model_validate({"preset": "tiny", "positions": "sinusoidal"}), 4_000, 4_096),
+    Shape("3+3×256", ModelConfig.model_validate({"preset": "small", "positions": "sinusoidal"}), 8_000, 16_384),
     Shape("6+6×512", ModelConfig.model_validate({"preset": "base"}), 32_000, 32_768),
 )
 

@@ -197,6 +197,7 @@ def make_project(folder: Path, n_pairs: int = 400, **training: object) -> Projec
             "n_encoder_layers": 1,
             "n_decoder_layers": 1,
             "dropout": 0.0,
+            "positions": "sinusoidal",  # Hugging Face has no rotary ones
         },
         "training": {
             "max_steps": 20,

@@ -20,15 +20,16 @@ from mtformer.config import (
 )
 from mtformer.support.errors import UserError
 
-TINY, SMALL = (2, 2, 128, 4, 512, 0.2, "pre"), (3, 3, 256, 4, 1024, 0.2, "pre")
-FAST, FASTEST = (6, 2, 256, 4, 1024, 0.2, "pre"), (12, 1, 256, 4, 1024, 0.2, "pre")
-BASE, BIG = (6, 6, 512, 8, 2048, 0.1, "post"), (6, 6, 1024, 16, 4096, 0.3, "post")  # Vaswani et al. 2017, table 3
+TINY, SMALL = (2, 2, 128, 4, 512, 0.2, "pre", "rotary"), (3, 3, 256, 4, 1024, 0.2, "pre", "rotary")
+FAST, FASTEST = (6, 2, 256, 4, 1024, 0.2, "pre", "rotary"), (12, 1, 256, 4, 1024, 0.2, "pre", "rotary")
+# Vaswani et al. 2017, table 3
+BASE, BIG = (6, 6, 512, 8, 2048, 0.1, "post", "sinusoidal"), (6, 6, 1024, 16, 4096, 0.3, "post", "sinusoidal")
 
 
 def size_of(config: Config) -> tuple[object, ...]:
     model = config.model
     layers = model.n_encoder_layers, model.n_decoder_layers
-    return *layers, model.d_model, model.n_heads, model.d_ff, model.dropout, model.norm
+    return *layers, model.d_model, model.n_heads, model.d_ff, model.dropout, model.norm, model.positions
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,8 @@ def test_post_norm_warms_up_for_longer(folder: Path, n_pairs: int, warmup_steps:
 def test_sizing_leaves_given_values_alone(folder: Path, n_pairs: int) -> None:
     text = f"""{MINIMAL}\
 tokenizer: {{vocab_size: 777}}
-model: {{d_model: 96, n_heads: 3, d_ff: 100, n_encoder_layers: 9, n_decoder_layers: 1, dropout: 0, norm: post}}
+model: {{d_model: 96, n_heads: 3, d_ff: 100, n_encoder_layers: 9, n_decoder_layers: 1, dropout: 0, norm: post,
+  positions: learned}}
 training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5}}
 """
     given, resolved = load(folder, text), resolve(load(folder, text), Facts(n_pairs))

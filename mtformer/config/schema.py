@@ -37,16 +37,17 @@ from mtformer.support.hardware import Device
 
 Precision = Literal["fp32", "bf16"]
 
-_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "dropout")
+_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "dropout", "positions")
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": dict(zip(_SIZES, (2, 2, 128, 4, 512, 0.2), strict=True)),
-    "small": dict(zip(_SIZES, (3, 3, 256, 4, 1024, 0.2), strict=True)),
+    # With rotary positions, small models learn more from little text (docs/performance.md).
+    "tiny": dict(zip(_SIZES, (2, 2, 128, 4, 512, 0.2, "rotary"), strict=True)),
+    "small": dict(zip(_SIZES, (3, 3, 256, 4, 1024, 0.2, "rotary"), strict=True)),
     # Most of translating is spent in the decoder, which runs once for each token (Kasai et al. 2021).
-    "fast": dict(zip(_SIZES, (6, 2, 256, 4, 1024, 0.2), strict=True)),
-    "fastest": dict(zip(_SIZES, (12, 1, 256, 4, 1024, 0.2), strict=True)),
+    "fast": dict(zip(_SIZES, (6, 2, 256, 4, 1024, 0.2, "rotary"), strict=True)),
+    "fastest": dict(zip(_SIZES, (12, 1, 256, 4, 1024, 0.2, "rotary"), strict=True)),
     # Vaswani et al. 2017, table 3, rows "base" and "big".
-    "base": dict(zip(_SIZES, (6, 6, 512, 8, 2048, 0.1), strict=True), norm="post"),
-    "big": dict(zip(_SIZES, (6, 6, 1024, 16, 4096, 0.3), strict=True), norm="post"),
+    "base": dict(zip(_SIZES, (6, 6, 512, 8, 2048, 0.1, "sinusoidal"), strict=True), norm="post"),
+    "big": dict(zip(_SIZES, (6, 6, 1024, 16, 4096, 0.3, "sinusoidal"), strict=True), norm="post"),
 }
 
 
@@ -56,7 +57,7 @@ class ModelConfig(Section):
     preset: Literal["auto", "tiny", "small", "fast", "fastest", "base", "big"] = "auto"
     """Named sizes; `auto` goes by the size of the data. `fast` and `fastest` are as wide as `small`, with more of an
     encoder and less of a decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make post-norm the
-    default of `norm`, which also lowers the default of `learning_rate`."""
+    default of `norm`, which also lowers the default of `learning_rate`. The others make `positions` rotary."""
     d_model: PositiveInt = 256
     """The width of embeddings and layers."""
     n_heads: PositiveInt = 4
@@ -81,8 +82,9 @@ class ModelConfig(Section):
     """The activation of the paper's network, ReLU, or another; `swiglu` is gated (Shazeer 2020): three matrices of
     `d_ff` instead of two."""
     positions: PositionsName = "sinusoidal"
-    """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021); `none`, for
-    comparison, hides the order of the source; `fairseq` and `marian` are those of imported models."""
+    """The position encoding: the paper's, the default of its presets; a learned one; or rotations of queries and keys
+    (Su et al. 2021), the default of smaller presets, which Hugging Face cannot have; `none`, for comparison, hides the
+    order of the source; `fairseq` and `marian` are those of imported models."""
     tie_embeddings: bool = True
     """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
 
