@@ -27,7 +27,7 @@ _DEMO: dict[str, Any] = {
         "vocab_size": 3_000,
         "character_coverage": 1,
     },
-    "model": {"preset": "tiny", "dropout": 0},
+    "model": {"preset": "tiny", "positions": "sinusoidal", "dropout": 0},
     "training": {
         "learning_rate": 0.004,
         "warmup_steps": 80,
