@@ -113,6 +113,7 @@ def test_a_restart_starts_from_scratch_unless_its_launch_has_done_so(project: Pr
         result = project.mtformer(*train, env={"SLURM_JOB_ID": str(job), "SLURM_RESTART_COUNT": str(count)})
         assert result.status == 0, result.stderr
         assert ("is complete: step 1," in result.stderr) is is_resumed, (job, count)
+        assert ("warm-up" in result.stderr) is not is_resumed  # which a complete run has behind it
 
 
 def test_each_start_is_recorded_with_its_data_and_machine(project: Project) -> None:

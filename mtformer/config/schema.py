@@ -37,17 +37,17 @@ from mtformer.support.hardware import Device
 
 Precision = Literal["fp32", "bf16"]
 
-_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "dropout", "positions")
+_KEYS = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "dropout", "positions")
 PRESETS: dict[str, dict[str, Any]] = {
     # With rotary positions, small models learn more from little text (docs/performance.md).
-    "tiny": dict(zip(_SIZES, (2, 2, 128, 4, 512, 0.2, "rotary"), strict=True)),
-    "small": dict(zip(_SIZES, (3, 3, 256, 4, 1024, 0.2, "rotary"), strict=True)),
+    "tiny": dict(zip(_KEYS, (2, 2, 128, 4, 512, 0.2, "rotary"), strict=True)),
+    "small": dict(zip(_KEYS, (3, 3, 256, 4, 1024, 0.2, "rotary"), strict=True)),
     # Most of translating is spent in the decoder, which runs once for each token (Kasai et al. 2021).
-    "fast": dict(zip(_SIZES, (6, 2, 256, 4, 1024, 0.2, "rotary"), strict=True)),
-    "fastest": dict(zip(_SIZES, (12, 1, 256, 4, 1024, 0.2, "rotary"), strict=True)),
+    "fast": dict(zip(_KEYS, (6, 2, 256, 4, 1024, 0.2, "rotary"), strict=True)),
+    "fastest": dict(zip(_KEYS, (12, 1, 256, 4, 1024, 0.2, "rotary"), strict=True)),
     # Vaswani et al. 2017, table 3, rows "base" and "big".
-    "base": dict(zip(_SIZES, (6, 6, 512, 8, 2048, 0.1, "sinusoidal"), strict=True), norm="post"),
-    "big": dict(zip(_SIZES, (6, 6, 1024, 16, 4096, 0.3, "sinusoidal"), strict=True), norm="post"),
+    "base": dict(zip(_KEYS, (6, 6, 512, 8, 2048, 0.1, "sinusoidal"), strict=True), norm="post"),
+    "big": dict(zip(_KEYS, (6, 6, 1024, 16, 4096, 0.3, "sinusoidal"), strict=True), norm="post"),
 }
 
 

@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
             self.shutdown()  # after the answer, if there is one to come
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Close the connection, with a reason if no response was begun."""
+        """Close the connection, with a reason if no response has started."""
         if self.transport.is_closing():
             return
         if not self._is_answering():

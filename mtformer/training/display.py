@@ -45,19 +45,14 @@ class Pace:
         self._validating += time.monotonic() - started
         self._n_validations += 1
 
-    def eta(
-        self, step: int, last_step: int | None, validate_every: int, seconds_left: float | None
-    ) -> tuple[float, float | None]:
-        """Estimate the seconds to the end of the run.
+    def eta(self, step: int, last_step: int | None, validate_every: int, seconds_left: float | None) -> float:
+        """Estimate the seconds to the end of the run, with those of validations once one has been measured.
 
         Args:
             step: the steps that are done.
             last_step: the number of the last step, if a limit determines it.
             validate_every: the steps between validations; one more follows the last step.
             seconds_left: the time until ``max_minutes``, validations included, if there is such a limit.
-
-        Returns:
-            the time of the steps alone, and that of steps and validations: None if no validation has been measured.
         """
         per_step = max(1e-9, time.monotonic() - self._started - self._validating) / max(1, self._n_steps)
         per_validation = self._validating / self._n_validations if self._n_validations else 0.0
@@ -67,11 +62,10 @@ class Pace:
         validations_left = (step + steps_left) // validate_every - step // validate_every
         if (step + steps_left) % validate_every:
             validations_left += 1
-        training = steps_left * per_step
-        return training, training + validations_left * per_validation if self._n_validations else None
+        return steps_left * per_step + validations_left * per_validation
 
 
-def live_note(running: RunningLoss, metric: str, best: float | None, eta: tuple[float, float | None]) -> str:
+def live_note(running: RunningLoss, metric: str, best: float | None, eta: float) -> str:
     """Return the text of the live line beside the step.
 
     Args:
@@ -86,8 +80,7 @@ def live_note(running: RunningLoss, metric: str, best: float | None, eta: tuple[
         name = "valid loss" if metric == "loss" else METRIC_NAMES[metric]  # beside that of training
         parts.append(f"{name} {best:.{_decimals(metric)}f}")
     parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
-    training, everything = eta
-    parts.append(f"ETA {clock(training if everything is None else everything)}")
+    parts.append(f"ETA {clock(eta)}")
     return ", ".join(parts)
 
 

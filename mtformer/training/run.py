@@ -83,7 +83,8 @@ def train(
             _log_resumed(trainer)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
-        _log_warmup(trainer)
+        if not trainer.limit_reached():
+            _log_warmup(trainer)
         if ranks.is_first:
             stack.callback(notify, False)
         with ExitStack() as writers:
