@@ -131,7 +131,12 @@ def test_a_page_reads_and_writes_texts_as_python_does(
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
     lines = [line for line in lines if len(line) < 2_000]
     if name == "slots":
-        lines += ["OPEN REPORT.PDF AND COVID-19 FOR THE mp3", "192.168.100.200, 1.250.000 und 1万2千", "a1 b2 c3 d4 e5"]
+        lines += [
+            "OPEN REPORT.PDF AND COVID-19 FOR THE mp3",
+            "192.168.100.200, 1.250.000 und 1万2千",
+            "3万5，3万50，１万２千3百",
+            "a1 b2 c3 d4 e5",
+        ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
         lines += [line.text for pair in WITH_SLOTS for line in list(faithful_lines(pair[:2], seed=1))[::4]]
     python = in_python(*models[name], lines)

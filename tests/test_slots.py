@@ -68,8 +68,10 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
     ("language", "text", "slotted"),
     [
         ("zh", "３５０元，１２：３０", "<M>元，<M>"),
-        ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<F>万<M>"),
-        ("zh", "1万2千人", "<M>人"),
+        ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<M>"),
+        ("zh", "1万2千3百人，３万５，3万500", "<M>人，<M>，<M>"),
+        ("zh", "8个人，3万50，3.5万5，3万,5万，3万5、6", "<M>个人，3万50，3.5万5，3万,5万，3万5、<M>"),  # nobody knows
+        ("ja", "3万5千円、3万5", "<M>円、3万5"),
         ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
         ("de", "Mein Freund Kwazor Mbati wohnt hier.", "Mein Freund <N> wohnt hier."),
         ("de", "Hast du heute Szaou gesehen?", "Hast du heute <N> gesehen?"),

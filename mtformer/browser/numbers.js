@@ -7,6 +7,16 @@ const NUMBER = /\p{Nd}+(?:[.,:'’]\p{Nd}+)*/gu;
 const SPACED_NUMBER = /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?![\p{Nd}.,])/gu; // or several numbers
 const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
+// Numbers of Chinese and Japanese in 万 and 亿
+const MYRIAD_SIGNS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
+const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
+const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3}){1,4}|\\p{Nd}{1,15})(?:[.．]\\p{Nd}{1,15})?[十百千]?[万萬亿億]";
+const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
+const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
+const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
+const UNCLEAR_MYRIADS = "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*"; // tried after the others
+const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:\.(?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
+
 /** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three. */
 function findNumbers(text) {
   return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index }) => {
@@ -81,4 +91,23 @@ function missingNumbers(text, counterpart) {
     numbers = numbers.filter(({ start }) => start < index || start >= index + written.length);
   }
   return numbers.reverse().filter(({ value }) => !take(value)).reverse();
+}
+
+/** Whether a number is written with 万 or 亿. */
+function hasMyriads(text) {
+  return /[万萬亿億]/.test(text);
+}
+
+/** The value, in digits, of a number such as 3亿5000万, or 3万5; its decimal point is that of ASCII. */
+function valueOfMyriads(text) {
+  if (new RegExp(`^${SHORT_MYRIADS}$`, "u").test(text)) {
+    const [, whole, sign, last] = /^(\p{Nd}+)(.)(\p{Nd})$/u.exec(text);
+    return ((BigInt(asciiDigits(whole + last)) * MYRIAD_SIGNS.get(sign)) / 10n).toString();
+  }
+  return Array.from(text.matchAll(IN_MYRIADS)).reduce((sum, part) => sum + inUnits(part), 0n).toString();
+}
+
+function inUnits({ groups: { whole, decimals = "", multiple, myriad } }) {
+  const factor = MULTIPLES.get(multiple) * (MYRIAD_SIGNS.get(myriad) ?? 1n);
+  return (BigInt(asciiDigits(whole.replaceAll(",", "") + decimals)) * factor) / 10n ** BigInt(countCharacters(decimals));
 }

@@ -20,11 +20,8 @@ const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
 const GROUPS = "\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:,\\p{Nd}+)?";
 const PLAIN_NUMBER = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,'’．]\\p{Nd}+)*";
-const MYRIADS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
-const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
-const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3}){1,4}|\\p{Nd}{1,15})(?:[.．]\\p{Nd}{1,15})?[十百千]?[万萬亿億]";
-const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:\.(?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
-const WITH_MYRIADS = ["zh", "yue", "ja"];
+const CHINESE_LANGUAGES = ["zh", "yue"];
+const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
 const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
 const MONTH = "月";
 const UNDETERMINED = "und";
@@ -32,7 +29,8 @@ const FOUND = new RegExp(
   `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
     `|(?<![\\p{Nd}.,])(?<groups>${GROUPS})(?![\\p{Nd}.,]?\\p{Nd})` +
-    `|(?<![A-Za-z_])(?<number>(?:${MYRIAD})+(?:\\p{Nd}千|\\p{Nd}{4})?(?![\\p{Nd}.,]?\\p{Nd})|${PLAIN_NUMBER})`,
+    `|(?<![A-Za-z_])(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})` +
+    `|(?<plain>${PLAIN_NUMBER}))`,
   "gu",
 );
 const SLOT = /[\ue000-\ue00f]/g;
@@ -88,12 +86,14 @@ class SlotMaker {
   /** What a slot can stand for, in order, each { start, text, kind }. */
   entities(text) {
     return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
-      if (groups.number !== undefined && text[index + written.length] === MONTH) return [];
+      if (groups.plain !== undefined && text[index + written.length] === MONTH) return [];
+      if (groups.unclear !== undefined || (groups.short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
       if (groups.groups !== undefined && !this.src.has_spaced_groups) {
         const numbers = Array.from(written.matchAll(new RegExp(PLAIN_NUMBER, "gu")));
         return numbers.flatMap((number) => numberEntity(index + number.index, number[0]));
       }
-      if (groups.number !== undefined || groups.groups !== undefined) return numberEntity(index, written);
+      const { short, number, plain, groups: grouped } = groups;
+      if ((short ?? number ?? plain ?? grouped) !== undefined) return numberEntity(index, written);
       const isName = groups.code !== undefined || groups.slot !== undefined;
       return [{ start: index, text: written, kind: isName ? "names" : "many" }];
     });
@@ -134,23 +134,14 @@ function numberEntity(start, text) {
 /** A number without separators of thousands, as far as it has any, and with a point before its decimals. */
 function plainValue(text) {
   const narrow = inAscii(text);
-  if (hasMyriads(narrow)) return Array.from(narrow.matchAll(IN_MYRIADS)).reduce((sum, part) => sum + inUnits(part), 0n).toString();
+  if (hasMyriads(narrow)) return valueOfMyriads(narrow);
   let [whole, ...parts] = narrow.match(DECIMAL_DIGITS);
   while (parts.length && countCharacters(parts[0]) === 3) whole += parts.shift();
   return [whole, ...parts].join(".");
 }
 
-function inUnits({ groups: { whole, decimals = "", multiple, myriad } }) {
-  const factor = MULTIPLES.get(multiple) * (MYRIADS.get(myriad) ?? 1n);
-  return (BigInt(asciiDigits(whole.replaceAll(",", "") + decimals)) * factor) / 10n ** BigInt(countCharacters(decimals));
-}
-
 function inAscii(text) {
   return text.replace(/[０-９，．：]/g, (sign) => WIDE_SIGNS.get(sign));
-}
-
-function hasMyriads(text) {
-  return Array.from(MYRIADS.keys()).some((myriad) => text.includes(myriad));
 }
 
 /** Writes a number with the separators of another language; what may be something else stays as it is. */

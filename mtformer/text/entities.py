@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
+from mtformer.text.numbers import MYRIADS, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of_myriads
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -33,11 +34,8 @@ _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 _GROUPS = r"\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?"  # of thousands, with spaces
 _WIDE = "０-９"
 _NUMBER = rf"[{_WIDE}]{{1,3}}(?:，[{_WIDE}]{{3}})+(?![{_WIDE}])|\d+(?:[.,'’．]\d+)*"
-_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}  # of Chinese and Japanese
-_MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000}  # of these: 千 alone is also a kilo, as in 千米
-_MYRIAD = r"(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:[.．]\d{1,15})?[十百千]?[万萬亿億]"
-_IN_MYRIADS = re.compile(r"(?P<whole>[\d,]+)(?:\.(?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[万萬亿億]?)")
-_WITH_MYRIADS = ("zh", "yue", "ja")
+_CHINESE_LANGUAGES = ("zh", "yue")
+_WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
 _IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
 _AS_ASCII = str.maketrans("０１２３４５６７８９，．：", "0123456789,.:")
 _MONTH = "月"
@@ -45,7 +43,8 @@ _FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
     rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)"
-    rf"|(?<![A-Za-z_])(?P<number>(?:{_MYRIAD})+(?:\d千|\d{{4}})?(?![\d.,]?\d)|{_NUMBER})"
+    rf"|(?<![A-Za-z_])(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})"
+    rf"|(?P<plain>{_NUMBER}))"
 )
 _FEWEST_FEW, _MOST_FEW = 2, 4
 _WORD = re.compile(r"[^\W\d_]+")
@@ -107,16 +106,19 @@ class Entity(NamedTuple):
 def find_entities(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers and codes of a text, in order. The number 1 is left out: it goes with a singular.
 
-    So is that of a month in Chinese or Japanese, which has a name in other languages.
+    So is that of a month in Chinese or Japanese, which has a name in other languages, and what may be several numbers,
+    as 3万50. Chinese 3万5 is 35,000.
     """
+    is_chinese = base_language(language) in _CHINESE_LANGUAGES
     for match in _FOUND.finditer(text):
         kind = match.lastgroup
-        if kind == "number" and text[match.end() : match.end() + 1] == _MONTH:
+        is_month = kind == "plain" and text[match.end() : match.end() + 1] == _MONTH
+        if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
         if kind == "groups" and not has_spaced_groups(language):
             for number in re.finditer(_NUMBER, match[0]):
                 yield from _number(match.start() + number.start(), number[0])
-        elif kind in ("number", "groups"):
+        elif kind in ("short", "number", "plain", "groups"):
             yield from _number(match.start(), match[0])
         else:
             yield Entity(match.start(), match[0], match[0], NAME if kind in ("code", "slot") else MANY)
@@ -132,19 +134,12 @@ def _number(start: int, text: str) -> Iterator[Entity]:
 def _value(text: str) -> str:
     """Return a number without separators of thousands, as far as it has any, and with a point before its decimals."""
     text = text.translate(_AS_ASCII)
-    if not _MYRIADS.keys().isdisjoint(text):
-        return str(sum(map(_in_units, _IN_MYRIADS.finditer(text))))
+    if has_myriads(text):
+        return str(value_of_myriads(text))
     whole, *parts = re.findall(r"\d+", text)
     while parts and len(parts[0]) == 3:
         whole += parts.pop(0)
     return ".".join([whole, *parts])
-
-
-def _in_units(part: re.Match[str]) -> int:
-    """Return the value of a part of a number such as 3亿5000万."""
-    whole, decimals = part["whole"].replace(",", ""), part["decimals"] or ""
-    factor = _MULTIPLES[part["multiple"]] * _MYRIADS.get(part["myriad"], 1)
-    return int(whole + decimals) * factor // 10 ** len(decimals)
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
@@ -154,7 +149,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     Japanese keep full-width digits, and numbers in 万 and 亿.
     """
     if base_language(tgt_lang) not in _WITH_MYRIADS:
-        if not _MYRIADS.keys().isdisjoint(text):
+        if has_myriads(text):
             return f"{int(_value(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
         text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)

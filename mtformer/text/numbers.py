@@ -13,6 +13,17 @@ _NUMBER = re.compile(r"\d+(?:[.,:'’]\d+)*")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d.,])")  # thousands, or several numbers
 _DIGITS = re.compile(r"\d+")
 
+# Numbers of Chinese and Japanese in 万 and 亿
+_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000}  # of these: 千 alone is also a kilo, as in 千米
+_SIGNS = "".join(_MYRIADS)
+_MYRIAD = rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?:[.．]\d{{1,15}})?[十百千]?[{_SIGNS}]"
+_END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
+MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
+SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
+UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
+_IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:\.(?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
+
 
 class Number(NamedTuple):
     """A number in a text.
@@ -123,3 +134,21 @@ def _missing_in(counterpart: str, text: str) -> list[Number]:
         else:
             missing.append(number)
     return missing[::-1]
+
+
+def has_myriads(text: str) -> bool:
+    """Tell whether a number is written with 万 or 亿."""
+    return not _MYRIADS.keys().isdisjoint(text)
+
+
+def value_of_myriads(text: str) -> int:
+    """Return the value of a number such as 3亿5000万, or 3万5; its digits and its decimal point are those of ASCII."""
+    if re.fullmatch(SHORT_MYRIADS, text):
+        return int(text[:-2] + text[-1]) * _MYRIADS[text[-2]] // 10
+    return sum(map(_in_units, _IN_MYRIADS.finditer(text)))
+
+
+def _in_units(part: re.Match[str]) -> int:
+    whole, decimals = part["whole"].replace(",", ""), part["decimals"] or ""
+    factor = _MULTIPLES[part["multiple"]] * _MYRIADS.get(part["myriad"], 1)
+    return int(whole + decimals) * factor // 10 ** len(decimals)
