@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
-from mtformer.translate.documents.flow import Flow, FlowWriter, Role
+from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.html import attribute_blocks, language_edits, role_in_html, without_tags
-from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_html, read_xml
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Source
@@ -71,13 +71,13 @@ def _part(content: bytes, title: str, kind: str, settings: Settings) -> TextDocu
             if "<!ENTITY" in text:
                 raise
             source = read_html(text, title)  # which readers of books accept as well
-        flow = Flow(source, partial(role_in_html, source), FlowWriter("<br/>"))
+        flow = Flow(source, partial(role_in_html, source), Writer("<br/>", between_tags))
         blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
         return TextDocument(Source(text, blocks, list(language_edits(source, settings))), encoding, settings)
     source = read_xml(text, title)
     if kind == "package":
         return TextDocument(Source(text, [], list(_language(source, settings))), encoding, settings)
-    flow = Flow(source, partial(_role_in_contents, source), FlowWriter(" / "), is_text=False)
+    flow = Flow(source, partial(_role_in_contents, source), Writer(" / ", between_tags), is_text=False)
     return TextDocument(Source(text, list(flow.blocks())), encoding, settings)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from mtformer.support.errors import UserError
 from mtformer.text.languages import base_language, matches_language
-from mtformer.translate.documents.flow import Flow, FlowWriter, Role
-from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.flow import Flow, Role, between_tags
+from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
@@ -43,7 +43,7 @@ class _Exchange:
                 preserves.pop()
             elif preserves[-1]:
                 self.lines.add(number)
-        self.flow = Flow(self.source, self.role, FlowWriter("\n"), lines=self.lines)
+        self.flow = Flow(self.source, self.role, Writer("\n", between_tags), lines=self.lines)
 
     def role(self, number: int) -> Role:
         """Return the role of an element."""

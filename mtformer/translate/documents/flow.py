@@ -1,8 +1,8 @@
 """Flowing text: XML and HTML whose elements stand inside of sentences or around them."""
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from html import escape
@@ -54,24 +54,9 @@ _LINE_END = re.compile(r"\r?\n[ \t]*")
 _WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])[^\S\n]*+\n\s*+(?=[{CHARACTER_WORDS}])")  # no space is meant there
 
 
-@dataclass(frozen=True)
-class FlowWriter:
-    """Writes text between tags.
-
-    Attributes:
-        line_break: what breaks a line.
-        entities: names of characters that are better written as entities.
-    """
-
-    line_break: str
-    entities: Mapping[str, str] = field(default_factory=dict)
-
-    def text(self, text: str, format: str | None) -> str:
-        """Return ``text`` with the characters escaped that would be read as markup."""
-        text = escape(text, quote=False)
-        for character, entity in self.entities.items():
-            text = text.replace(character, entity)
-        return text
+def between_tags(text: str, format: str | None = None) -> str:
+    """Return ``text`` with the characters escaped that would be read as markup, for a :class:`.Writer`."""
+    return escape(text, quote=False)
 
 
 @dataclass
@@ -146,8 +131,7 @@ class Flow:
                 nested.append((number + 1, last))
             number = last + 1
         span = (self.source.tokens[start].start, self.source.tokens[stop - 1].end)
-        if block := Block.of(span, paired(tokens, joins=self.joins), self.writer):
-            yield block
+        yield from Block.of(span, paired(tokens, joins=self.joins), self.writer)
         for inside in nested:
             yield from self.blocks(*inside)
 

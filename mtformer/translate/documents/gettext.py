@@ -102,9 +102,7 @@ def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
         is_one = key == "msgstr" or (key == "msgstr[0]" and len(forms) > 1)
         src = entry.texts["msgid"] if is_one else entry.texts.get("msgid_plural", entry.texts["msgid"])
         if not entry.texts[key].strip() or entry.is_fuzzy:
-            block = plain_block(entry.spans[key], src, finish=lambda tgt: _quoted(tgt, line_end), is_kept=False)
-            if block is not None:
-                yield block
+            yield from plain_block(entry.spans[key], src, lambda tgt: _quoted(tgt, line_end), is_kept=False)
 
 
 def _unescaped(text: str) -> str:

@@ -7,8 +7,8 @@ from functools import partial
 from html import escape
 
 from mtformer.text.languages import is_written_from_right
-from mtformer.translate.documents.flow import Flow, FlowWriter, Role
-from mtformer.translate.documents.inline import Text
+from mtformer.translate.documents.flow import Flow, Role, between_tags
+from mtformer.translate.documents.inline import Text, Writer
 from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
@@ -27,6 +27,7 @@ _DESCRIPTIONS = frozenset(
     ["description", "og:title", "og:description", "twitter:title", "twitter:description"]  # names of meta tags
 )
 _ONE_LINE = {"title": " / ", "option": " / ", "textarea": "\n"}  # no tag may stand in these
+_ATTRIBUTE = Writer(_ONE_LINE["title"], lambda text, format: escape(text))
 _NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bnotranslate\b""")
 
 
@@ -41,16 +42,6 @@ def role_in_html(source: MarkupSource, number: int) -> Role:
     if kind is TokenKind.EMPTY and role is Role.INLINE:
         return Role.POINT
     return role
-
-
-class AttributeWriter:
-    """Writes the text of attributes."""
-
-    line_break = _ONE_LINE["title"]
-
-    def text(self, text: str, format: str | None) -> str:
-        """Return ``text`` as it stands between quotes."""
-        return escape(text)
 
 
 def attribute_blocks(source: MarkupSource) -> Iterator[Block]:
@@ -78,9 +69,7 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
     for attribute, begin, stop in source.attribute_spans(start, end):
         quoted = source.text[begin - 1] in "\"'"
         if attribute.lower() in shown and quoted:
-            block = Block.of((begin, stop), [Text(unescape(source.text[begin:stop]))], AttributeWriter())
-            if block:
-                yield block
+            yield from Block.of((begin, stop), [Text(unescape(source.text[begin:stop]))], _ATTRIBUTE)
 
 
 def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -89,7 +78,7 @@ def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Bloc
     starts = {token.end: _ONE_LINE[token.name] for token in tags}
     for block in blocks:
         line_break = starts.get(block.span[0])
-        yield block if line_break is None else replace(block, writer=FlowWriter(line_break))
+        yield block if line_break is None else replace(block, writer=Writer(line_break, between_tags))
 
 
 def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
@@ -120,7 +109,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         for number, token in enumerate(source.tokens)
         if token.kind is TokenKind.START and token.name == "textarea"
     }
-    writer = FlowWriter("<br>", {"\u00a0": "&nbsp;"})
+    writer = Writer("<br>", lambda text, format: between_tags(text).replace("\u00a0", "&nbsp;"))
     flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
     blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
     edits = list(language_edits(source, settings))

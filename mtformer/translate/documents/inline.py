@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from html import escape
 from itertools import accumulate
-from typing import Protocol
 
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.markup.scanner import unescape
@@ -74,17 +73,21 @@ class Mark:
 Token = Text | Mark
 
 
-class Writer(Protocol):
-    """Writes the text of blocks as their format has it."""
+def _as_it_is(text: str, format: str | None) -> str:
+    return text
 
-    @property
-    def line_break(self) -> str:
-        """What breaks a line."""
-        ...
 
-    def text(self, text: str, format: str | None) -> str:
-        """Return the source of ``text`` in a format."""
-        ...
+@dataclass(frozen=True)
+class Writer:
+    """Writes the text of blocks as their format has it.
+
+    Attributes:
+        line_break: what breaks a line.
+        text: returns the source of a text in a format, which is None for the usual one.
+    """
+
+    line_break: str = "\n"
+    text: Callable[[str, str | None], str] = _as_it_is
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +234,11 @@ def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
         start = stop + 1
 
 
-def texts(text: str, raw: Callable[[int, int], Raw] = lambda start, end: ()) -> Iterator[Text]:
-    """Yield a stretch of text, with the spaces before and after it apart; ``raw`` returns how a part is written."""
-    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    for part in ((0, start), (start, end), (end, len(text))) if start < end else ((0, len(text)),):
-        if part[0] < part[1]:
-            yield Text(text[slice(*part)], raw(*part))
+def texts(text: str) -> Iterator[Text]:
+    """Yield a stretch of text, with the spaces before and after it apart."""
+    start, inside = len(text) - len(text.lstrip()), text.strip()
+    parts = (text[:start], inside, text[start + len(inside) :])
+    return (Text(part) for part in parts if part)
 
 
 def _breaks(tokens: Sequence[Token]) -> list[int]:

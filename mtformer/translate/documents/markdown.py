@@ -12,11 +12,10 @@ from itertools import islice
 import yaml
 
 from mtformer.support.errors import UserError
-from mtformer.translate.documents.flow import Flow, FlowWriter
+from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
-from mtformer.translate.documents.inline import Kind, Mark, Segment, Span, Text
+from mtformer.translate.documents.inline import Kind, Mark, Segment, Span, Text, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
-from mtformer.translate.documents.plain import PlainWriter
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
@@ -170,7 +169,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     if found:
         is_paragraph = level == "paragraph_open" and len(spans) == len(found)
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
-        writer = PlainWriter("\\\n" if is_paragraph and not before.strip() else "<br>")
+        writer = Writer("\\\n" if is_paragraph and not before.strip() else "<br>")
         yield Block((start, spans[-1][1]), tokens, found, writer)
 
 
@@ -223,4 +222,4 @@ def _html(text: str, start: int, stop: int, settings: Settings) -> Iterator[Bloc
     part = read_html(text[start:stop], settings.name)
     tokens = [token._replace(start=token.start + start, end=token.end + start) for token in part.tokens]
     source = MarkupSource(text, tokens)
-    yield from Flow(source, partial(role_in_html, source), FlowWriter("<br>")).blocks()
+    yield from Flow(source, partial(role_in_html, source), Writer("<br>", between_tags)).blocks()

@@ -8,9 +8,9 @@ from functools import partial
 import yaml
 
 from mtformer.support.errors import UserError
-from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import PlainWriter, plain_block, plain_segments
+from mtformer.translate.documents.plain import plain_block, plain_segments
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
@@ -38,16 +38,18 @@ _BRACE = re.compile("[{}]")
 _BRANCH = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
 
 
-def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Block | None:
-    """Return the block of a message; None if there is nothing to translate.
+def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterator[Block]:
+    """Yield the block of a message, if there is something to translate.
 
     The messages among which a plural or a select of ICU chooses are units of their own.
     """
     parts = _choice(text)
     if parts is None:
-        return plain_block(span, text, finish=escape)
+        yield from plain_block(span, text, escape)
+        return
     tokens, found = plain_segments(parts, joins=False)
-    return Block(span, tokens, found, PlainWriter(), escape) if found else None
+    if found:
+        yield Block(span, tokens, found, Writer(), escape)
 
 
 def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
@@ -95,8 +97,7 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
             edits.append((span, json.dumps(settings.tgt_lang)))
         elif not is_note:
             is_ascii = "\\u" in text[slice(*span)]
-            block = message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
-            blocks += [block] if block else []
+            blocks += message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 
 
@@ -140,13 +141,13 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
         for root in roots[:1]
         if [root.value] == [settings.src_lang] * len(roots)
     ]
-    blocks = []
+    blocks = list[Block]()
     for event, _, is_key in values:
         if not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
             written = text[slice(*span)]
-            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style or None, event.value))
-            blocks += [block] if block else []
+            escape = partial(_yaml_scalar, written, event.style or None, event.value)
+            blocks += message_block(span, event.value, escape)
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 
 
@@ -218,7 +219,7 @@ def read_properties(content: bytes, settings: Settings) -> TextDocument:
         text, encoding = decoded(content, settings.name)
     except UserError:
         text, encoding = content.decode("latin-1"), "latin-1"
-    blocks = []
+    blocks = list[Block]()
     for match in _PROPERTY.finditer(text):
         value = re.sub(r"\\\r?\n[ \t\f]*", "", match["value"])
         value = re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", lambda escape: _character(escape[1]), value)
@@ -226,8 +227,7 @@ def read_properties(content: bytes, settings: Settings) -> TextDocument:
         value = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # characters of two escapes
         value = value.replace("''", "'") if has_arguments else value
         escape = partial(_property, is_ascii=text.isascii() or encoding != "utf-8", has_arguments=has_arguments)
-        block = message_block(match.span("value"), value, escape)
-        blocks += [block] if block else []
+        blocks += message_block(match.span("value"), value, escape)
     return TextDocument(Source(text, blocks), encoding, settings, "strict")
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
@@ -31,23 +32,17 @@ _EXCEL = (
 _NUMBER = re.compile(r"\d+")
 
 
-def read_word(content: bytes, settings: Settings) -> ArchiveDocument:
-    """Read a document of Word; see :func:`_read`."""
-    return _read(content, settings, "Word", _WORD)
+def _read(
+    content: bytes, settings: Settings, *, program: str, main: str, patterns: Iterable[tuple[str, Dialect]]
+) -> ArchiveDocument:
+    """Read a document; the headings of tables in a workbook stay, as formulas name them.
 
-
-def read_powerpoint(content: bytes, settings: Settings) -> ArchiveDocument:
-    """Read a presentation of PowerPoint; see :func:`_read`."""
-    return _read(content, settings, "PowerPoint", _POWERPOINT)
-
-
-def read_excel(content: bytes, settings: Settings) -> ArchiveDocument:
-    """Read a workbook of Excel, whose headings of tables stay: formulas name them. See :func:`_read`."""
-    return _read(content, settings, "Excel", _EXCEL)
-
-
-def _read(content: bytes, settings: Settings, program: str, patterns: Iterable[tuple[str, Dialect]]) -> ArchiveDocument:
-    """Read a document.
+    Args:
+        content: its bytes.
+        settings: how it is read.
+        program: what made it.
+        main: the name of its main part.
+        patterns: the names of its parts with text, and how that is written there.
 
     Raises:
         UserError: it is no such document, damaged, encrypted or too large.
@@ -62,14 +57,14 @@ def _read(content: bytes, settings: Settings, program: str, patterns: Iterable[t
                 part = _part(archive, name, settings, dialect, headings)
                 if part.units:
                     parts.append((name, part))
-    if not any(re.fullmatch(r"\[Content_Types\]\.xml", name) for name in names) or not _has_main(names, program):
+    if not all(any(re.fullmatch(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
         raise UserError(f"{settings.name} is no document of {program}: the main part is missing")
     return ArchiveDocument(archive, parts)
 
 
-def _has_main(names: Iterable[str], program: str) -> bool:
-    main = {"Word": r"word/document\d*\.xml", "PowerPoint": r"ppt/presentation\.xml", "Excel": r"xl/workbook\.xml"}
-    return any(re.fullmatch(main[program], name) for name in names)
+read_word = partial(_read, program="Word", main=r"word/document\d*\.xml", patterns=_WORD)
+read_powerpoint = partial(_read, program="PowerPoint", main=r"ppt/presentation\.xml", patterns=_POWERPOINT)
+read_excel = partial(_read, program="Excel", main=r"xl/workbook\.xml", patterns=_EXCEL)
 
 
 def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:

@@ -6,7 +6,8 @@ from functools import partial
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.dialects import CODE_WORD
-from mtformer.translate.documents.flow import Flow, FlowWriter, Role
+from mtformer.translate.documents.flow import Flow, Role, between_tags
+from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Source
@@ -54,7 +55,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     for name in _PARTS:
         if name in archive.names:
             source, encoding = archive.read_xml(name)
-            writer, joins = FlowWriter("<text:line-break/>"), not settings.bilingual
+            writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
             flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
             parts.append((name, TextDocument(Source(source.text, list(flow.blocks())), encoding, settings)))
     return ArchiveDocument(archive, parts)

@@ -5,11 +5,10 @@ Lines that were wrapped are joined, as in a text document, and their translation
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
-from mtformer.translate.documents.inline import Segment, Span, Text, texts
+from mtformer.translate.documents.inline import Segment, Span, Text, Writer, texts
 from mtformer.translate.documents.source import Block
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
 
@@ -18,23 +17,8 @@ _CONTROL = re.compile("((?:\x1b\\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u20
 _HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
 
 
-@dataclass(frozen=True)
-class PlainWriter:
-    """Writes text as it is.
-
-    Attributes:
-        line_break: what breaks a line.
-    """
-
-    line_break: str = "\n"
-
-    def text(self, text: str, format: str | None) -> str:
-        """Return ``text``."""
-        return text
-
-
-def plain_block(span: Span, text: str, *, finish: Callable[[str], str] = str, is_kept: bool = True) -> Block | None:
-    """Return the block of a text; None if it has no letters.
+def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept: bool = True) -> Iterator[Block]:
+    """Yield the block of a text, if it has letters.
 
     Args:
         span: what is replaced by the translation.
@@ -42,10 +26,10 @@ def plain_block(span: Span, text: str, *, finish: Callable[[str], str] = str, is
         finish: escapes the translation.
         is_kept: whether the file stays as it is where the translation equals the text.
     """
-    if _HALF.search(text):
-        return None
-    tokens, found = plain_segments([(text, True)], joins=True)
-    return Block(span, tokens, found, PlainWriter(), finish, is_kept) if found else None
+    if not _HALF.search(text):
+        tokens, found = plain_segments([(text, True)], joins=True)
+        if found:
+            yield Block(span, tokens, found, Writer(), finish, is_kept)
 
 
 def plain_segments(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[list[Text], list[Segment]]:

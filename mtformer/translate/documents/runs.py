@@ -7,16 +7,15 @@ text before it.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
 from mtformer.translate.documents.dialects import CODE_WORD, Dialect
-from mtformer.translate.documents.flow import FlowWriter
-from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, texts
+from mtformer.translate.documents.flow import between_tags
+from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
-from mtformer.translate.documents.run_formats import with_formats
 from mtformer.translate.documents.source import Block
 
 _CODE_STYLE = re.compile(rf'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*{CODE_WORD}')
@@ -24,33 +23,8 @@ _LANGUAGE = re.compile(
     r'<[\w.-]+:lang\s[^>]*/>|<[\w.-]+:noProof\s*/>|\s(?:lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
 )
 _EMPTY_FORMAT = re.compile(r"<([\w:.-]+)\s*(?:/>|></\1>)")
+_SEEN_ON_SPACES = re.compile(r"<[\w.-]+:(?:u|strike|dstrike|highlight|shd|vertAlign|bdr)\s|\su=")
 _TRANSLATED_FIELDS = frozenset(["HYPERLINK", "TOC", "QUOTE"])  # of others, such as PAGE, Word computes the text
-
-
-@dataclass(frozen=True)
-class RunWriter:
-    """Writes text as runs.
-
-    Attributes:
-        dialect: their names.
-        prefix: the prefix that the document has for their namespace.
-        base: the format of text without tags.
-    """
-
-    dialect: Dialect
-    prefix: str
-    base: str
-
-    @property
-    def line_break(self) -> str:
-        """What breaks a line."""
-        return self.dialect.line_break.format(self.prefix)
-
-    def text(self, text: str, format: str | None) -> str:
-        """Return a run with ``text``."""
-        space = ' xml:space="preserve"' if self.dialect.marks_spaces and text != text.strip() else ""
-        content = f"<{self.prefix}t{space}>{escape(text, quote=False)}</{self.prefix}t>"
-        return f"<{self.prefix}r>{self.base if format is None else format}{content}</{self.prefix}r>"
 
 
 @dataclass
@@ -138,10 +112,19 @@ class _Paragraph:
         span = (self._tokens[self._first].start, self._tokens[self._stop].start)
         items = paired([item for item, _ in self._items], joins=joins)
         tokens = list(
-            with_formats([(item, format) for item, (_, format) in zip(items, self._items, strict=True)], base)
+            _with_formats([(item, format) for item, (_, format) in zip(items, self._items, strict=True)], base)
         )
-        if block := Block.of(span, tokens, RunWriter(self._dialect, self._prefix, base)):
-            yield block
+        writer = Writer(
+            self._dialect.line_break.format(self._prefix),
+            lambda text, format: self._written(text, base if format is None else format),
+        )
+        yield from Block.of(span, tokens, writer)
+
+    def _written(self, text: str, format: str) -> str:
+        """Return a run with a text."""
+        space = ' xml:space="preserve"' if self._dialect.marks_spaces and text != text.strip() else ""
+        content = f"<{self._prefix}t{space}>{escape(text, quote=False)}</{self._prefix}t>"
+        return f"<{self._prefix}r>{format}{content}</{self._prefix}r>"
 
     def _bare_block(self, number: int) -> Iterator[Block]:
         """Yield a paragraph that is a text element, and drop what follows and belongs to the source's characters."""
@@ -149,9 +132,8 @@ class _Paragraph:
         if not all(self._tokens[each].name in self._dialect.dropped for each in following):
             return
         span = (self._tokens[number].start, self._tokens[self._stop].start)
-        block = Block.of(span, [item for item, _ in self._items], FlowWriter("\n"))
-        if block:
-            start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
+        start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
+        for block in Block.of(span, [item for item, _ in self._items], Writer("\n", between_tags)):
             yield replace(block, finish=lambda text: f"{start}{text}{end}")
 
     def _children(self, start: int, stop: int) -> None:
@@ -243,11 +225,10 @@ class _Paragraph:
         if self._dialect.marks_spaces and "preserve" not in self._source.written(number):
             characters = characters.strip()
         line_end, code = self._dialect.line_end, self._dialect.code
-        writer = RunWriter(self._dialect, self._prefix, format)
         for place, part in enumerate(re.split(f"({line_end}|{code})" if code else f"({line_end})", characters)):
             if place % 2:
                 kind = Kind.LINE if part.endswith("\n") else Kind.POINT
-                self._add(Mark(kind, (part if raw is None else writer.text(part, None),)))
+                self._add(Mark(kind, (part if raw is None else self._written(part, format),)))
             else:
                 self._items += [(text, format) for text in texts(part)]
 
@@ -287,3 +268,58 @@ class _Paragraph:
 
 def _is_translated(code: str) -> bool:
     return code.split(maxsplit=1)[:1] != [] and code.split()[0].upper() in _TRANSLATED_FIELDS
+
+
+def _with_formats(items: Sequence[tuple[Token, str]], base: str) -> Iterator[Token]:
+    """Put a pair of marks around texts of one format, unless it is the ``base``."""
+    opened: Mark | None = None
+    n_pairs = 0
+    for (item, _), format in zip(items, _adopted(items, base), strict=True):
+        is_text = isinstance(item, Text)
+        ends = format != (base if opened is None else opened.format) if is_text else _is_border(item)
+        if opened is not None and ends:
+            yield replace(opened, kind=Kind.CLOSE)
+            opened = None
+        if is_text and opened is None and format != base:
+            n_pairs += 1
+            opened = Mark(Kind.OPEN, (), -n_pairs, format)
+            yield opened
+        yield item
+    if opened is not None:
+        yield replace(opened, kind=Kind.CLOSE)
+
+
+def _is_border(item: Token) -> bool:
+    return isinstance(item, Mark) and item.kind is not Kind.POINT
+
+
+def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
+    """Return the format of each item; spaces and punctuation take that of the text beside them."""
+    formats = [format for _, format in items]
+    following = _following(items)
+    before: str | None = None
+    for place, (item, format) in enumerate(items):
+        if _is_border(item):
+            before = None
+        if not isinstance(item, Text):
+            continue
+        if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(format):
+            after = following[place]
+            beside = [each for each in (before, after) if each is not None] or [format]
+            is_outside = format == base or item.text.isspace()
+            formats[place] = base if is_outside and before != after else beside[0]
+        before = formats[place]
+    return formats
+
+
+def _following(items: Sequence[tuple[Token, str]]) -> list[str | None]:
+    """Return for each item the format of the next text with a word, up to where no format goes on."""
+    following: list[str | None] = []
+    after: str | None = None
+    for item, format in reversed(items):
+        following.append(after)
+        if _is_border(item):
+            after = None
+        elif isinstance(item, Text) and any(map(str.isalnum, item.text)):
+            after = format
+    return following[::-1]

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from mtformer.support.errors import UserError
 from mtformer.text.languages import base_language, is_language
@@ -49,21 +48,71 @@ class Settings:
         return self.tgt_lang
 
 
-class Document(Protocol):
-    """A document that has been read."""
+@dataclass(frozen=True)
+class TextDocument:
+    """A document that is one text.
+
+    Attributes:
+        source: the text.
+        encoding: how it is encoded.
+        settings: how it is read and written.
+        errors: how characters are written that the encoding lacks, as in :func:`codecs.encode`.
+        declaration: where the text names its encoding, in a group of its own; it becomes UTF-8 where characters lack.
+    """
+
+    source: Source
+    encoding: str
+    settings: Settings
+    errors: str = "xmlcharrefreplace"
+    declaration: re.Pattern[str] | None = None
 
     @property
     def units(self) -> Sequence[str]:
         """The texts to translate, in order: one line each, with tags for what stands inside of them."""
-        ...
+        return self.source.units
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
         """Return the document with one translation for each unit.
 
         Raises:
-            UserError: the document is damaged where nothing had to be read before.
+            UserError: the encoding of the text lacks a character.
         """
-        ...
+        text = self.source.with_translations(translations, bilingual=self.settings.bilingual)
+        try:
+            return text.encode(self.encoding, self.errors)
+        except UnicodeEncodeError as error:
+            if self.declaration is not None and (declared := self.declaration.search(text)):
+                return f"{text[: declared.start(1)]}UTF-8{text[declared.end(1) :]}".encode()
+            character = text[error.start]
+            raise UserError(
+                f"{self.settings.name}: the translation has {character!a}, which {self.encoding.upper()}, the encoding "
+                "of the file, lacks: save the file in UTF-8"
+            ) from None
+
+
+@dataclass(frozen=True)
+class ArchiveDocument:
+    """A document that is an archive of texts and other parts; its properties and methods are those of a text."""
+
+    archive: Archive
+    parts: Sequence[tuple[str, TextDocument]]
+
+    @property
+    def units(self) -> Sequence[str]:
+        """See :attr:`TextDocument.units`."""
+        return [unit for _, part in self.parts for unit in part.units]
+
+    def with_translations(self, translations: Sequence[str]) -> bytes:
+        """See :meth:`TextDocument.with_translations`; the archive may be damaged where nothing was read before."""
+        changed, position = {}, 0
+        for name, part in self.parts:
+            n_units = len(part.units)
+            changed[name] = part.with_translations(translations[position : position + n_units])
+            position += n_units
+        return self.archive.with_parts(changed)
+
+
+Document = TextDocument | ArchiveDocument
 
 
 @dataclass(frozen=True)
@@ -85,63 +134,3 @@ class Format:
     read: Callable[[bytes, Settings], Document]
     written_as: str = ""
     has_both: bool = True
-
-
-@dataclass(frozen=True)
-class TextDocument:
-    """A document that is one text.
-
-    Attributes:
-        source: the text.
-        encoding: how it is encoded.
-        settings: how it is read and written.
-        errors: how characters are written that the encoding lacks, as in :func:`codecs.encode`.
-        declaration: where the text names its encoding, in a group of its own; it becomes UTF-8 where characters lack.
-    """
-
-    source: Source
-    encoding: str
-    settings: Settings
-    errors: str = "xmlcharrefreplace"
-    declaration: re.Pattern[str] | None = None
-
-    @property
-    def units(self) -> Sequence[str]:
-        """See :class:`Document`."""
-        return self.source.units
-
-    def with_translations(self, translations: Sequence[str]) -> bytes:
-        """See :class:`Document`."""
-        text = self.source.with_translations(translations, bilingual=self.settings.bilingual)
-        try:
-            return text.encode(self.encoding, self.errors)
-        except UnicodeEncodeError as error:
-            if self.declaration is not None and (declared := self.declaration.search(text)):
-                return f"{text[: declared.start(1)]}UTF-8{text[declared.end(1) :]}".encode()
-            character = text[error.start]
-            raise UserError(
-                f"{self.settings.name}: the translation has {character!a}, which {self.encoding.upper()}, the encoding "
-                "of the file, lacks: save the file in UTF-8"
-            ) from None
-
-
-@dataclass(frozen=True)
-class ArchiveDocument:
-    """A document that is an archive of texts and other parts."""
-
-    archive: Archive
-    parts: Sequence[tuple[str, TextDocument]]
-
-    @property
-    def units(self) -> Sequence[str]:
-        """See :class:`Document`."""
-        return [unit for _, part in self.parts for unit in part.units]
-
-    def with_translations(self, translations: Sequence[str]) -> bytes:
-        """See :class:`Document`."""
-        changed, position = {}, 0
-        for name, part in self.parts:
-            n_units = len(part.units)
-            changed[name] = part.with_translations(translations[position : position + n_units])
-            position += n_units
-        return self.archive.with_parts(changed)

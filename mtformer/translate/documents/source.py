@@ -34,10 +34,10 @@ class Block:
     is_kept: bool = True
 
     @classmethod
-    def of(cls, span: Span, tokens: Sequence[Token], writer: Writer) -> "Block | None":
-        """Return the block of these tokens, with their units; None if it has none."""
-        found = list(segments(tokens))
-        return cls(span, tokens, found, writer) if found else None
+    def of(cls, span: Span, tokens: Sequence[Token], writer: Writer) -> "Iterator[Block]":
+        """Yield the block of these tokens, if it has units."""
+        if found := list(segments(tokens)):
+            yield cls(span, tokens, found, writer)
 
     def written(self, translations: Sequence[str], render: Callable[[Raw], str], *, bilingual: bool) -> str | None:
         """Return the block with ``translations`` of its units; None if it stays as it is.

@@ -15,9 +15,8 @@ from mtformer.support.terminal import text_width, wrap
 from mtformer.text.languages import is_written_with_spaces, language_of_script
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
-from mtformer.translate.documents.inline import Segment, Text
+from mtformer.translate.documents.inline import Segment, Text, Writer
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import PlainWriter
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
@@ -88,7 +87,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         unit = _joined([cue.text for cue in group])
         if any(map(str.isalpha, unit)):
             span, segment = (group[0].start, group[-1].end), Segment(0, 1, unit, None)
-            blocks.append(Block(span, [Text("")], [segment], PlainWriter(), partial(layout.written, group)))
+            blocks.append(Block(span, [Text("")], [segment], Writer(), partial(layout.written, group)))
     return TextDocument(Source(text, blocks), encoding, replace(settings, bilingual=False))
 
 

@@ -34,10 +34,9 @@ def read(content: bytes, settings: Settings) -> TextDocument:
             written = text[slice(*span)]
             before = written + delimiter if settings.bilingual else ""
             finish = partial(_cell, delimiter=delimiter, is_quoted=written.startswith('"'), before=before)
-            block = None if is_header else plain_block(span, value, finish=finish, is_kept=not settings.bilingual)
-            if block:
-                blocks.append(block)
-            elif settings.bilingual:
+            found = [] if is_header else list(plain_block(span, value, finish, is_kept=not settings.bilingual))
+            blocks += found
+            if settings.bilingual and not found:
                 edits.append((span, finish(f"{value} ({settings.tgt_lang})" if is_header else "")))
     return TextDocument(Source(text, blocks, edits), encoding, replace(settings, bilingual=False), "strict")
 

@@ -22,8 +22,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 def _document(text: str, encoding: str, settings: Settings) -> TextDocument:
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") else "\n"  # where both are used, each stays
-    block = plain_block((0, len(text)), text.replace(line_end, "\n"), finish=lambda new: new.replace("\n", line_end))
-    return TextDocument(Source(text, [block] if block else []), encoding, settings, "strict")
+    block = plain_block((0, len(text)), text.replace(line_end, "\n"), lambda new: new.replace("\n", line_end))
+    return TextDocument(Source(text, list(block)), encoding, settings, "strict")
 
 
 def read_pdf(content: bytes, settings: Settings) -> TextDocument:
