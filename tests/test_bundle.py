@@ -373,7 +373,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a larger tokenizer": (retokenize(vocab_size=301), "its tokenizer has 301 and 301 tokens, its embeddings have"),
     "too few weights": (drop_tensor("model.tgt_embedding.weight"), "the weights lack tgt_embedding.weight"),
     "too many weights": (replace_tensor("model.extra", torch.zeros(1)), "the weights contain extra, which"),
-    "an unknown tensor": (replace_tensor("extra", torch.zeros(1)), "it contains extra, which is no weight"),
+    "an unknown tensor": (replace_tensor("extra", torch.zeros(1)), "it contains extra, which is not a weight"),
     "a weight of another shape": (
         replace_tensor(BIAS, torch.zeros(31)),
         "decoder_norm.bias has shape (31,), not (32,)",

@@ -70,7 +70,7 @@ def test_all_documents_of_a_folder_are_translated(trained: Project, folder: Path
     assert (result.status, result.stdout) == (0, "".join(f"{path}\n" for path in written)), result.stderr
     expected = PAGE.replace(SOURCE, TRANSLATION, 1).replace('"en"', '"de"')
     assert [path.read_text() for path in written] == [expected, expected]
-    assert "1 of 3 files are no documents, and are skipped" in result.stderr
+    assert "skipped 1 of 3 files, which are not documents" in result.stderr
 
 
 def test_several_documents_are_one_job(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
     assert translate(trained, *files).status == 2
     result = translate(trained, *files, "--on-error", "skip")
     assert (result.status, result.stdout) == (0, f"{folder / 'a.de.html'}\n")
-    assert f"{folder / '0.docx'} is damaged: it is no zip archive" in result.stderr
+    assert f"{folder / '0.docx'} is damaged: it is not a zip archive" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
         ("a.html --output a.html", "a.html is both input and output: name another file for the output"),
         ("a.html missing.docx", "there is no file missing.docx"),
         ("missing.docx", "there is no file missing.docx"),
-        ("a.html ./notes", "notes is no document of a known format, which are: "),
+        ("a.html ./notes", "notes is not a document of a known format; the formats are: "),
         ("--input .", ". is a folder: name one for the translations with --output"),
         ("--input more --output more/new", f"{Path('more/new')} is in more, which is an input"),
         ("text --bilingual", "--bilingual and --column are for documents: name one, such as report.docx"),

@@ -128,7 +128,7 @@ BAD = {
     ),
     "sides that differ": (set_config(encoder_ffn_dim=81), "ffn_dim = 81 in the encoder and 80 in the decoder"),
     "an unknown activation": (set_config(activation_function="gelu_new"), "activation_function = gelu_new"),
-    "a start that is no id": (set_config(decoder_start_token_id="x"), "is no id"),
+    "a start that is no id": (set_config(decoder_start_token_id="x"), "is not an id"),
     "a start beyond the vocabulary": (set_config(decoder_start_token_id=10**6), "beyond the vocabulary"),
     "another tokenizer": (
         set_config(pad_token_id=7),
@@ -151,8 +151,8 @@ BAD = {
     "whole numbers": (change_weights(lambda tensors: tensors | {NAME: tensors[NAME].int()}), "not finite numbers"),
     "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
     "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
-    "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is no vocabulary"),
-    "an id beyond reason": (write("vocab.json", b'{"a": 99999999999}'), "is no vocabulary"),
+    "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is not a vocabulary"),
+    "an id beyond reason": (write("vocab.json", b'{"a": 99999999999}'), "is not a vocabulary"),
     "files elsewhere": (only(f"{WEIGHTS}.index.json", b'{"weight_map": {"a": "../x"}}'), "outside the model's folder"),
     "a pickle with code": (
         only("pytorch_model.bin", b"\x80\x04cos\nsystem\n(S'false'\ntR."),

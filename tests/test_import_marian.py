@@ -235,7 +235,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "vocab.spm is of another model: it has 60 tokens, not 65": lambda folder: train_vocabulary(
         folder / "vocab.spm", 60
     ),
-    "vocab.spm is no vocabulary of Marian": lambda folder: (folder / "vocab.spm").write_bytes(b"\x0a\xff"),
+    "vocab.spm is not a vocabulary of Marian": lambda folder: (folder / "vocab.spm").write_bytes(b"\x0a\xff"),
     "lacks special:model.yml": lambda folder: np.savez(folder / "model.npz", Wemb=np.zeros((2, 2))),
     "nothing says which languages": lambda folder: None,
 }

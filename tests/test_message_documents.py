@@ -81,7 +81,7 @@ def test_sentences_wrapped_inside_of_a_message_are_one_unit() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('msgid "a"\nmsgstr "\n', r"a\.po:2: this line is no part of a catalogue: msgstr"),
+        ('msgid "a"\nmsgstr "\n', r"a\.po:2: this line is not part of a catalogue: msgstr"),
         ('"a"\n', r"a\.po:1: this line belongs to no message"),
         (b'msgid "\xff"\nmsgstr ""\n', r"a\.po: the text is not UTF-8"),
     ],

@@ -228,12 +228,12 @@ OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.docx", b"no archive", "a.docx is damaged: it is no zip archive"),
-        ("a.docx", word(formatted)[:-300], "a.docx is damaged: it is no zip archive"),
+        ("a.docx", b"no archive", "a.docx is damaged: it is not a zip archive"),
+        ("a.docx", word(formatted)[:-300], "a.docx is damaged: it is not a zip archive"),
         ("a.docx", encrypted(), "a.docx has a password: save it without one"),
         ("a.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx has a password"),
         ("a.docx", OLE, "a.docx is a file of Office 97 to 2003"),
-        ("a.docx", workbook(), "a.docx is no document of Word"),
+        ("a.docx", workbook(), "a.docx is not a document of Word"),
         (
             "a.docx",
             with_part(word(formatted), "word/document.xml", b"<w><a></w>"),
@@ -241,7 +241,7 @@ OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
         ),
         ("a.docx", with_part(word(formatted), "word/document.xml", ENTITIES), "document.xml declares entities"),
         ("a.docx", with_part(word(formatted), "word/document.xml", EXTERNAL), "document.xml declares entities"),
-        ("a.xyz", b"", "a.xyz is no document of a known format, which are: arb, csv, docm, docx, "),
+        ("a.xyz", b"", "a.xyz is not a document of a known format; the formats are: arb, csv, docm, docx, "),
     ],
 )
 def test_hostile_and_damaged_documents_get_one_sentence(name: str, content: bytes, message: str) -> None:

@@ -97,9 +97,9 @@ def test_libretranslate_settings_and_health(server: Client) -> None:
         ({"q": 5, "source": "en", "target": "de"}, "Invalid request: q is neither a text nor a list of texts"),
         ({"q": "a", "source": "fr", "target": "de"}, "this server does not translate from fr to de"),
         ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "the format is text or html"),
-        ({"q": "a", "source": "en", "target": "de", "alternatives": 99}, "no whole number from 0 to 10"),
-        ({"q": "a", "source": "en", "target": "de", "alternatives": "1" * 5_000}, "no whole number from 0 to 10"),
-        (["q"], "the body is no JSON object"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": 99}, "not a whole number from 0 to 10"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": "1" * 5_000}, "not a whole number from 0 to 10"),
+        (["q"], "the body is not a JSON object"),
     ],
 )
 def test_libretranslate_errors(server: Client, body: object, error: str) -> None:

@@ -104,9 +104,9 @@ def test_keys_are_compared_in_constant_time(key_file: Path, monkeypatch: pytest.
     [
         ("{}", 0o644, "other users can read or change .*: run chmod 600"),
         ("{}", 0o660, "other users can read or change .*: run chmod 600"),
-        ('{"ada": {"sha256": "short"}}', 0o600, "is no file of keys"),
-        ('{"ada": {"sha256": "' + "0" * 64 + '", "limit": 5}}', 0o600, "is no file of keys"),
-        ("[", 0o600, "is no file of keys"),
+        ('{"ada": {"sha256": "short"}}', 0o600, "is not a file of keys"),
+        ('{"ada": {"sha256": "' + "0" * 64 + '", "limit": 5}}', 0o600, "is not a file of keys"),
+        ("[", 0o600, "is not a file of keys"),
         (None, 0o600, "make it with --new-key"),
     ],
 )

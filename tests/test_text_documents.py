@@ -260,7 +260,7 @@ def test_books_are_translated_with_their_contents_and_their_language() -> None:
         "p {}",
     )
     assert ">de<" in written["content.opf"]
-    with pytest.raises(UserError, match=r"a\.epub is no book in EPUB"):
+    with pytest.raises(UserError, match=r"a\.epub is not an EPUB book"):
         translated(archive(a="b"), "a.epub")
 
 

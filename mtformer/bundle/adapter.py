@@ -113,7 +113,7 @@ def _load(path: Path) -> Adapter:
     with safe_open(path, framework="pt") as file:
         metadata = dict(file.metadata() or {})
         if metadata.get("format") != _FORMAT:
-            raise ValueError(f"this is no adapter that this version of mtformer reads, whose format is {_FORMAT}")
+            raise ValueError(f"this is not an adapter that this version of mtformer reads, whose format is {_FORMAT}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     written = metadata.pop("digest", "")
     if written != digest(metadata, tensors) or not {"header", "base"} <= metadata.keys():
@@ -126,7 +126,7 @@ def _weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the parameters among the tensors of a file."""
     for name, tensor in tensors.items():
         if not name.startswith(WEIGHT) or tensor.dtype != torch.float32 or tensor.dim() != 2:
-            raise ValueError(f"this adapter is damaged: {name} is no parameter of one")
+            raise ValueError(f"this adapter is damaged: {name} is not one of its parameters")
         if not tensor.isfinite().all():
             raise ValueError(f"this adapter is damaged: {name} has values that are not finite")
     return {name.removeprefix(WEIGHT): tensor for name, tensor in tensors.items()}

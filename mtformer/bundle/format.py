@@ -163,7 +163,7 @@ def _require_tensors(file: Any, header: Header) -> None:
             raise ValueError(f"{name} is not a sequence of bytes")
     for name, tensor in slices.items():
         if not name.startswith(WEIGHT):
-            raise ValueError(f"it contains {name}, which is no weight of the model")
+            raise ValueError(f"it contains {name}, which is not a weight of the model")
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
             raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
     with torch.device("meta"), SkipInitialization():

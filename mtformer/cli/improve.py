@@ -22,7 +22,7 @@ def improve(
     plan: bool = option("Print the stages with their times and expected gains; do nothing."),
     overrides: list[str] | None = options.SET,
 ) -> None:
-    """Get more from the text of a config.
+    """Train a better model on the text of a config.
 
     Trains the config, teachers of both directions, and a model that learns from their translations as well. What gains
     nothing on the validation set is undone. Rerun to resume.

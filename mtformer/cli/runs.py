@@ -326,7 +326,7 @@ def import_(
         "Keep only the tokens that this text has, and all characters; may be repeated.", metavar="FILE"
     ),
 ) -> None:
-    """Make a model of another toolkit ours.
+    """Import a model of another toolkit.
 
     The new bundle can be used and fine-tuned like one that was trained here.
     """

@@ -48,7 +48,7 @@ class ListenOptions(Options):
     port: int = option("The port.", default=8000, min=0, max=65_535)
     keys: Path | None = option("A file of keys: requests need one of them.")
     new_key: str | None = option("Add a key for NAME to the file of --keys, print it, and exit.", metavar="NAME")
-    insecure: bool = option("Let anyone in from other machines.")
+    insecure: bool = option("Accept requests of other machines without keys.")
     cors: list[str] | None = option("Let pages of this origin use the server. Repeatable.", metavar="ORIGIN")
 
 
@@ -58,7 +58,7 @@ class LimitOptions(Options):
     panel = "Limits"
     max_characters: int = option("The most characters of the texts of a request.", default=100_000, min=1)
     timeout: float = option("The most seconds that a request may take.", default=60.0, min=1)
-    max_memory: float | None = option("The most GiB that the weights of loaded models take together.", min=0.01)
+    max_memory: float | None = option("The most GiB for the weights of loaded models.", min=0.01)
 
 
 def serve(
@@ -77,11 +77,11 @@ def serve(
         "The format of matrix products; int8 is faster on a CPU. Default: fp32.", panel=options.SEARCH
     ),
     database: str | None = option(
-        "A SQLite file or a PostgreSQL URL, for glossaries, usage and documents; else they end with the server.",
+        "A SQLite file or a PostgreSQL URL, for glossaries, usage and documents; else a stop of the server loses them.",
         panel=options.IN_OUT,
         metavar="FILE|URL",
     ),
-    watch: bool = option("Take a new version of a model when its file changes.", panel=options.IN_OUT),
+    watch: bool = option("Load a model again when its file changes.", panel=options.IN_OUT),
     log_format: Literal["json", "text"] | None = option(
         "The format of the log. Default: text at a terminal, otherwise JSON.", panel=options.IN_OUT
     ),

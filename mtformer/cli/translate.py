@@ -102,7 +102,7 @@ class MemoryOptions(Options):
         metavar="FILE",
     )
     fuzzy: float | None = option(
-        "Also follow pairs of the memory whose texts are at least so similar, such as 0.5; 1 is the same.",
+        "Also follow pairs of the memory whose texts are at least this similar, such as 0.5; 1 means equal.",
         metavar="SIMILARITY",
     )
 

@@ -53,9 +53,9 @@ class AugmentConfig(Section):
     title: Share = 0.05
     """Both Sides in Title Case, with or without the short words."""
     unpunctuated: Share = 0.05
-    """Both sides without the mark at their end."""
+    """Both sides without their final punctuation mark."""
     joined: Share = 0.05
-    """Followed by the next pair on the same line; the next pair stays by itself as well."""
+    """Followed by the next pair on the same line; the next pair stays on its own as well."""
     numbers: Share = 0.02
     """Numbers of both sides replaced by others; or one inserted, where the sides share none."""
     placeholders: Share = 0.02
@@ -91,9 +91,8 @@ class DataConfig(Section):
     """The sources that `mtformer eval` scores. Default: as many pairs held out of `train`, if `valid` is left out as
     well; or else none, and `mtformer eval` scores the sources of `valid`."""
     temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
-    """Instead of weights of sources: an epoch, with as many pairs as all sources have, takes a number of them from each
-    source and direction that is proportional to its size to the power of 1/T. 1 changes nothing; the higher, the more
-    alike are the shares of small and large sources."""
+    """Instead of weights of sources: an epoch has as many pairs as all sources together, from each source and direction
+    in proportion to its size to the power of 1/T. 1 changes nothing; larger values give small sources larger shares."""
     max_length: int = Field(default=256, ge=8, le=4096)
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)

@@ -55,8 +55,8 @@ class ModelConfig(Section):
     """The Transformer. Keys beside ``preset`` change single values of it."""
 
     preset: Literal["auto", "tiny", "small", "fast", "fastest", "base", "big"] = "auto"
-    """Named sizes; `auto` goes by the size of the data. `fast` and `fastest` are as wide as `small`, with more of an
-    encoder and less of a decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make post-norm the
+    """Named sizes; `auto` goes by the size of the data. `fast` and `fastest` are as wide as `small`, with a deeper
+    encoder and a shallower decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make post-norm the
     default of `norm`, which also lowers the default of `learning_rate`. The others make `positions` rotary."""
     d_model: PositiveInt = 256
     """The width of embeddings and layers."""
@@ -83,8 +83,8 @@ class ModelConfig(Section):
     `d_ff` instead of two."""
     positions: PositionsName = "sinusoidal"
     """The position encoding: the paper's, the default of its presets; a learned one; or rotations of queries and keys
-    (Su et al. 2021), the default of smaller presets, which Hugging Face cannot have; `none`, for comparison, hides the
-    order of the source; `fairseq` and `marian` are those of imported models."""
+    (Su et al. 2021), the default of smaller presets, which `export --to huggingface` does not support; `none`, for
+    comparison, hides the order of the source; `fairseq` and `marian` are those of imported models."""
     tie_embeddings: bool = True
     """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
 
@@ -139,7 +139,7 @@ class LoraConfig(Section):
     """A low-rank adapter (LoRA, Hu et al. 2021) of all matrices of the layers, which is all that is trained."""
 
     rank: int = Field(default=8, ge=1, le=1024)
-    """The rank of what is added to each matrix: more can change more, and is larger."""
+    """The rank of what is added to each matrix; a higher one can change more and takes more space."""
 
 
 class TrainingConfig(Section):
@@ -155,8 +155,8 @@ class TrainingConfig(Section):
     """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. The run
     begins with its scores, and the best model is never a worse one."""
     like: dict[Language, Language] = Field(default={})
-    """Target languages that are new to that model, which has several, and the one of its own that each starts like, as
-    in `{nl: de}`: the token that asks for it starts as a copy."""
+    """New target languages of a model that has several, as in `{nl: de}`: the token that asks for `nl` starts as a copy
+    of that for `de`."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
     max_forgetting: PositiveFloat | None = 2.0
@@ -198,12 +198,12 @@ class TrainingConfig(Section):
     ema_decay: Probability = 0.0
     """Validate and keep the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """`bf16` computes matrix products in bfloat16. `auto` does where the device multiplies faster in it."""
+    """`bf16` computes matrix products in bfloat16. `auto` does so where that is faster."""
     threads: PositiveOrAuto = "auto"
     """Parts of each batch whose gradients are computed side by side, each on a core of its own. `auto`: as many as
-    there are cores, but one per 512 of `max_tokens` at most. On a GPU and with `shard`, one computes whole batches."""
+    there are cores, but at most one per 512 of `max_tokens`. On a GPU and with `shard`, one computes whole batches."""
     device: Device = "auto"
-    """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which nobody has measured."""
+    """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which has not been measured."""
     shard: bool = False
     """Give each of several processes a share of weights, gradients and moments (FSDP2), for models too large for one
     device; no effect with one process."""
@@ -220,8 +220,7 @@ class TrainingConfig(Section):
     keep_best: int = Field(default=0, ge=0)
     """The number of best checkpoints to keep, which `mtformer average` can average."""
     keep_early: int = Field(default=6, ge=0)
-    """The number of models from earlier steps to keep, without what resuming needs, for `mtformer explain
-    --checkpoints`: of those after 25, 50, 100, 200, … steps."""
+    """The number of models from earlier steps (25, 50, 100, 200, …) to keep for `mtformer explain --checkpoints`."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
     """The metric that selects the best model; the validation loss breaks ties."""
     early_stopping_patience: PositiveOrAuto | None = "auto"

@@ -36,7 +36,7 @@ class LengthPenalty(NamedTuple):
 
 
 class SearchConfig(Section):
-    """How translations are searched for."""
+    """The search for translations."""
 
     beam_size: int = Field(default=4, ge=1, le=_MAX_BEAM_SIZE)
     """Hypotheses kept at each step; 1 is greedy search."""

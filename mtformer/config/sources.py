@@ -100,11 +100,11 @@ class SourceSection(Section):
     """A word, such as `bt` for text that was translated back: its token, `<bt>`, goes in front of each source text
     (Caswell et al. 2019), as it does with `translate --tag bt`. Only in `data.train`."""
     general: bool = False
-    """Text like that which the model of `training.init_from` was trained on. In `data.train`, an epoch draws as many
+    """Text like that on which the model of `training.init_from` was trained. In `data.train`, an epoch draws as many
     pairs of such sources, times their weight, as it has of the others, so that fine-tuning forgets less; in
     `data.valid`, it shows what the model forgets, and `training.max_forgetting` limits that."""
     directions: list[Direction] = Field(default=[])
-    """Of a model of several directions, those that this source has text for. Default: all."""
+    """The directions of the model for which this source has text. Default: all."""
 
     @property
     def languages(self) -> LanguagePair | None:
@@ -218,7 +218,7 @@ class BuiltinText(SourceSection):
     split: Literal["train", "valid", "test", "compositional", "ambiguous", "pronouns"] = "train"
     """Which sentences; no sentence of `train` is in another split."""
     size: PositiveInt = 60_000
-    """The maximum number of sentences; `train` has any number, the others have 1,000."""
+    """The maximum number of sentences; `train` is unlimited, the others have 1,000."""
     seed: int = Field(default=1, ge=0)
     """The seed that draws the sentences of `train`."""
 

@@ -26,7 +26,7 @@ def read_fast_tokenizer(path: Path) -> tuple[bytes, dict[int, str], list[str]]:
         tokens = _unigram(model) if kind == "Unigram" else _bpe(model)
         character_map = next(_character_maps(content["normalizer"]), b"")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: this is no fast tokenizer: {error}") from None
+        raise UserError(f"{path}: this is not a fast tokenizer: {error}") from None
     texts = dict(enumerate(token.text for token in tokens))
     special = set(added.values())
     own = [Token("<unk>", kind=Kind.UNKNOWN), Token("<s>", kind=Kind.CONTROL), Token("</s>", kind=Kind.CONTROL)]

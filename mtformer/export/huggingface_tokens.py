@@ -68,7 +68,7 @@ def _read_vocabulary(path: Path) -> dict[int, str]:
     """Return the tokens by id of a file that has the ids by token."""
     ids = read_json(path)
     if not ids or not all(type(i) is int and 0 <= i < _MAX_VOCABULARY for i in ids.values()):
-        raise UserError(f"{path} is no vocabulary: tokens with their ids")
+        raise UserError(f"{path} is not a vocabulary: tokens with their ids")
     return {i: text for text, i in ids.items()}
 
 

@@ -130,7 +130,7 @@ def _require_ids(tokenizer: Tokenizer, config: Mapping[str, Any]) -> None:
         if ours != theirs:
             raise UserError(f"the tokenizer is of another model: its {name} token has the id {ours}, not {theirs}")
     if not isinstance(config["decoder_start_token_id"], int):
-        raise UserError(f"decoder_start_token_id = {json.dumps(config['decoder_start_token_id'])} is no id")
+        raise UserError(f"decoder_start_token_id = {json.dumps(config['decoder_start_token_id'])} is not an id")
 
 
 def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenizer) -> Architecture:

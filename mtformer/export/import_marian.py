@@ -161,7 +161,7 @@ def _search(settings: Mapping[str, Any]) -> SearchDefaults:
     try:
         return search_defaults(int(beam_size), float(normalize))
     except (TypeError, ValueError):
-        raise UserError(f"beam-size = {beam_size} and normalize = {normalize} are no settings of a search") from None
+        raise UserError(f"beam-size = {beam_size} and normalize = {normalize} are not settings of a search") from None
 
 
 def _is_shared(options: Mapping[str, Any]) -> bool:
@@ -219,7 +219,7 @@ def _vocabulary(file: Path, spm: Path) -> tuple[bytes, list[str]]:
         wanted = "" if is_spm else f", with which {file.name} splits texts"
         raise UserError(f"cannot read {error.filename}{wanted}: {error.strerror}") from None
     except (ValueError, AttributeError, TypeError, yaml.YAMLError):
-        raise UserError(f"{file} is no vocabulary of Marian") from None
+        raise UserError(f"{file} is not a vocabulary of Marian") from None
     return model, [by_id.get(i, f"<unused_{i}>") for i in range(max(by_id, default=0) + 1)]
 
 
@@ -309,7 +309,7 @@ def _array(path: Path, arrays: Arrays, name: str) -> np.ndarray[Any, np.dtype[An
     if name not in arrays:
         raise UserError(f"{path} lacks {name}")
     if arrays[name].dtype.kind != "f" or arrays[name].ndim != 2:
-        raise UserError(f"{path}: {name} is no matrix of numbers with a point, as models are that are not quantized")
+        raise UserError(f"{path}: {name} is not a matrix of floating-point numbers; quantized models are not supported")
     return arrays[name]
 
 

@@ -88,7 +88,7 @@ def _before_student(baseline: Baseline, n_teachers: int) -> list[Stage]:
     n_forward = 1 + n_teachers - n_backward
     per_text = _EPOCHS_PER_TEXT / baseline.n_epochs
     texts = [
-        Stage("forward", "translate the sources with the baseline and its peers", n_forward * per_text),
+        Stage("forward", "translate the sources with the baseline and the teachers", n_forward * per_text),
         Stage("backward", "translate the targets with the reverse model", n_backward * per_text),
     ]
     if baseline.n_monolingual:
@@ -116,4 +116,4 @@ def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
     rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(total * baseline.seconds)])
     table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2)
     expected = dict.fromkeys(stage.expected for stage in plan if stage.expected[1])
-    return "\n".join([table, "", "BLEU that one may expect:", *(f"  {gain} {where}" for gain, where in expected)])
+    return "\n".join([table, "", "Expected gains in BLEU:", *(f"  {gain} {where}" for gain, where in expected)])

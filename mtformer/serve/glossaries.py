@@ -64,7 +64,7 @@ def _parsed(entries: str, separator: str) -> list[tuple[str, str]]:
     try:
         rows = [line.split(separator) for line in lines] if separator == "\t" else list(csv.reader(lines))
     except csv.Error as error:
-        raise UserError(f"entries: this is no CSV: {error}") from None
+        raise UserError(f"entries: this is not CSV: {error}") from None
     rows = [row for row in rows if any(map(str.strip, row))]
     if not rows:
         raise UserError("entries: there are none")

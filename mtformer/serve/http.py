@@ -96,7 +96,7 @@ class Asked(NamedTuple):
                 return default
             raise ServiceError(400, f"Invalid request: missing {name} parameter")
         if not isinstance(value, str):
-            raise ServiceError(400, f"Invalid request: {name} is no text")
+            raise ServiceError(400, f"Invalid request: {name} is not text")
         return value
 
     def texts(self, name: str) -> list[str]:
@@ -133,7 +133,7 @@ class Asked(NamedTuple):
         value = self.fields.get(name) or 0
         text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
         if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
-            raise ServiceError(400, f"Invalid request: {name} is no whole number from 0 to {most}")
+            raise ServiceError(400, f"Invalid request: {name} is not a whole number from 0 to {most}")
         return int(text)
 
     @property
@@ -170,7 +170,7 @@ async def _fields(request: Request) -> dict[str, Any]:
         what = "form" if "form" in kind else "JSON"
         raise ServiceError(400, f"Invalid request: the body is no {what} in UTF-8") from None
     if not isinstance(read, dict):
-        raise ServiceError(400, "Invalid request: the body is no JSON object")
+        raise ServiceError(400, "Invalid request: the body is not a JSON object")
     return read
 
 

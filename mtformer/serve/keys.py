@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, _StoredKey]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; make it with --new-key NAME") from error
     except ValidationError as error:
-        raise UserError(f"{path} is no file of keys: {first_problem(error)}") from error
+        raise UserError(f"{path} is not a file of keys: {first_problem(error)}") from error
 
 
 class Meter:

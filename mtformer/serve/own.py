@@ -75,7 +75,7 @@ async def _read(request: Request, names: Sequence[str]) -> Asked:
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     options = given.get("options") or {}
     if not isinstance(options, dict):
-        raise ServiceError(400, "Invalid request: options is no JSON object")
+        raise ServiceError(400, "Invalid request: options is not a JSON object")
     return options
 
 

@@ -212,11 +212,11 @@ def without_dummy_prefix(model: bytes) -> bytes:
 
 def _token(message: int | bytes) -> Token:
     if not isinstance(message, bytes):
-        raise ValueError("a token is no message")
+        raise ValueError("a token is not a message")
     fields = dict(_fields(message))
     score = fields.get(_SCORE, b"\0\0\0\0")
     if not isinstance(score, bytes) or len(score) != 4:
-        raise ValueError("a score is no number")
+        raise ValueError("a score is not a number")
     [number] = struct.unpack("<f", score)
     return Token(_text(fields.get(_TEXT, b"")), number, _KINDS.get(fields.get(_KIND, Kind.NORMAL), Kind.NORMAL))
 

@@ -69,7 +69,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except _DAMAGED as error:
-            raise UserError(f"{name} is damaged: it is no zip archive ({error})") from None
+            raise UserError(f"{name} is damaged: it is not a zip archive ({error})") from None
         parts = self._zip.infolist()
         if any(part.flag_bits & 1 for part in parts):
             raise UserError(f"{name} has a password: save it without one")

@@ -34,7 +34,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     """
     archive = Archive(content, settings.name)
     if "META-INF/container.xml" not in archive.names:
-        raise UserError(f"{settings.name} is no book in EPUB: META-INF/container.xml is missing")
+        raise UserError(f"{settings.name} is not an EPUB book: META-INF/container.xml is missing")
     encrypted = archive.read("META-INF/encryption.xml") if "META-INF/encryption.xml" in archive.names else b""
     kinds = {name: _KINDS.get(PurePosixPath(name).suffix.lower(), "") for name in archive.names}
     for name in [name for name, kind in kinds.items() if kind == "package"]:

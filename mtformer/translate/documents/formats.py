@@ -62,7 +62,7 @@ def format_of(name: str) -> Format:
     format = find_format(name)
     if format is None:
         known = ", ".join(suffix.removeprefix(".") for suffix in sorted(_BY_SUFFIX))
-        raise UserError(f"{name} is no document of a known format, which are: {known}")
+        raise UserError(f"{name} is not a document of a known format; the formats are: {known}")
     return format
 
 

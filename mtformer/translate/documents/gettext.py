@@ -69,7 +69,7 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         match = _LINE.fullmatch(line.strip().removeprefix("\ufeff"))
         if match is None and line.strip():
-            raise UserError(f"{name}:{number}: this line is no part of a catalogue: {line.strip()[:50]}")
+            raise UserError(f"{name}:{number}: this line is not part of a catalogue: {line.strip()[:50]}")
         if match is None or match["comment"] is not None or match["key"] in ("msgctxt", "msgid"):
             is_new = (
                 match is None

@@ -58,7 +58,7 @@ def _read(
                 if part.units:
                     parts.append((name, part))
     if not all(any(re.fullmatch(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
-        raise UserError(f"{settings.name} is no document of {program}: the main part is missing")
+        raise UserError(f"{settings.name} is not a document of {program}: the main part is missing")
     return ArchiveDocument(archive, parts)
 
 

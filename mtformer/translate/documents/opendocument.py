@@ -46,7 +46,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     """
     archive = Archive(content, settings.name)
     if "content.xml" not in archive.names:
-        raise UserError(f"{settings.name} is no document of OpenDocument: content.xml is missing")
+        raise UserError(f"{settings.name} is not an OpenDocument document: content.xml is missing")
     if b"encryption-data" in (
         archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.names else b""
     ):

@@ -85,7 +85,7 @@ def _in_folder(folder: Path, output: Path) -> list[Task]:
     if not found:
         raise UserError(f"{folder} has no documents among its {len(files)} files")
     if len(found) < len(files):
-        log.info("%s: %d of %d files are no documents, and are skipped", folder, len(files) - len(found), len(files))
+        log.info("%s: skipped %d of %d files, which are not documents", folder, len(files) - len(found), len(files))
     return [Task(path, output / path.relative_to(folder).parent, f"{path.stem}{_suffix(path)}") for path in found]
 
 
