@@ -1,5 +1,6 @@
 """From a config and facts to a resolved config."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,27 @@ def test_what_is_left_open_goes_by_the_size_of_the_data(
 
 
 @pytest.mark.parametrize(
+    ("n_pairs", "given", "has_slots"),
+    [
+        (4_999, {}, False),
+        (5_000, {}, True),
+        (5_000, {"type": "bpe"}, True),
+        (5_000, {"type": "char"}, False),
+        (5_000, {"type": "byte"}, False),
+        (5_000, {"slots": False}, False),
+        (4_999, {"slots": True}, True),
+    ],
+)
+def test_slots_are_for_trained_tokenizers_of_enough_text(
+    folder: Path, n_pairs: int, given: dict[str, object], has_slots: bool
+) -> None:
+    config = load(folder, f"{MINIMAL}\ntokenizer: {json.dumps(given)}\n")
+    assert resolve(config, Facts(n_pairs)).tokenizer.slots == has_slots
+    adopted = TokenizerConfig(model=folder / "a.model", type=config.tokenizer.type, slots=config.tokenizer.slots)
+    assert resolve(config, Facts(n_pairs, tokenizer=adopted)).tokenizer.slots == bool(given.get("slots"))
+
+
+@pytest.mark.parametrize(
     ("norm", "given", "optimizer", "factor"),
     [
         ("pre", "auto", "muon", 3.0),
@@ -111,7 +133,7 @@ training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5
 """
     given, resolved = load(folder, text), resolve(load(folder, text), Facts(n_pairs))
     auto = {
-        "tokenizer": {"joint"},
+        "tokenizer": {"joint", "slots"},
         "model": {"preset"},
         "training": {"optimizer", "precision", "threads", "early_stopping_patience"},
     }

@@ -17,6 +17,7 @@ from mtformer.config.section import PositiveFloat, PositiveInt
 from mtformer.config.sources import PrefixTokens
 from mtformer.support.errors import UserError
 
+_SLOTS_PAIRS = 5_000  # from which on texts have enough numbers to learn slots from
 _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
 _FINE_TUNED_PAIRS = 2_000  # up to which fine-tuning has the least share of the peak of training from scratch
@@ -50,10 +51,11 @@ def size_for(n_pairs: int) -> Size:
 
 
 class ResolvedTokenizer(TokenizerConfig):
-    """The settings of the tokenizer, its size and number included."""
+    """The settings of the tokenizer, with its size, their number and whether they have slots."""
 
     vocab_size: PositiveInt
     joint: bool
+    slots: bool
 
 
 class ResolvedTraining(TrainingConfig):
@@ -135,12 +137,18 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
         | {
             "vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size,
             "joint": facts.joint if tokenizer.joint is None else tokenizer.joint,
+            "slots": _suits_slots(tokenizer, facts.n_pairs) if tokenizer.slots is None else tokenizer.slots,
         },
         "model": model.model_dump(),
         "training": _settled(config.training, model, size, facts),
         "provenance": facts.provenance,
     }
     return ResolvedConfig.model_validate(config.model_dump() | sections)
+
+
+def _suits_slots(tokenizer: TokenizerConfig, n_pairs: int) -> bool:
+    """Tell whether a tokenizer has slots by default: those of others are kept as they are."""
+    return n_pairs >= _SLOTS_PAIRS and tokenizer.type in ("unigram", "bpe") and not tokenizer.paths
 
 
 def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
