@@ -158,7 +158,7 @@ def lost_lines_message(folder: Path, seed: int, side: int, lost: list[int]) -> t
     for number in sorted(lost, reverse=True):
         del lines[side][number - 1]
     message = error_of(text_files(folder, *lines))
-    guess = re.search(r"seem to shift near line (\d+)$", message)
+    guess = re.search(r"seem to shift near line (\d+);", message)
     assert guess, message
     return message, int(guess[1])
 
@@ -230,7 +230,8 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
     assert [message.rpartition("/")[2] for message in error_of(*sources).splitlines()] == [
         "pairs.tsv:1: this line has no tab: 'no tab'",
         "pairs.jsonl:2: this line is not JSON: '{'",
-        "tgt.txt has 1: they are not parallel line by line; the lines seem to shift near line 1",
+        "tgt.txt has 1: they are not parallel line by line; the lines seem to shift near line 1; cut the longer file "
+        "to 1 lines, and `mtformer data check --fix` can realign them",
     ]
     with pytest.raises(UserError) as error:
         require_readable([ParallelText(sources, "en", "de"), ParallelText(sources[1:2], "en", "de")])

@@ -67,7 +67,10 @@ def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
 
     src_lengths = np.array([len(line) for line in read_lines(src)], dtype=np.float64)
     tgt_lengths = np.array([len(line) for line in read_lines(tgt)], dtype=np.float64)
-    return f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}"
+    return (
+        f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}; cut the longer file "
+        f"to {min(n_src, n_tgt):,} lines, and `mtformer data check --fix` can realign them"
+    )
 
 
 def _shift_point(src_lengths: "np.ndarray", tgt_lengths: "np.ndarray") -> int:
