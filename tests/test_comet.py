@@ -70,9 +70,12 @@ def test_its_failures_are_errors(model: str, message: str) -> None:
         comet_scores(["a", "b"], ["x", "y"], ["x", "y"], model=model, gpus=0)
 
 
-def test_without_it_the_error_says_how_to_install_it(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(copied.folder))
-    result = copied.mtformer("eval", "--comet", "Unbabel/wmt22-comet-da")
+def test_without_it_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a model is loaded, so that a damaged one is not reported."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "broken.safetensors").touch()
+    command = ("eval", "--comet", "Unbabel/wmt22-comet-da", "--model", "broken.safetensors")
+    result = Project(tmp_path, tmp_path).mtformer(*command)
     assert (result.status, result.stdout) == (2, "")
     assert "comet-score, which is not installed: pipx install unbabel-comet" in result.stderr
     with pytest.raises(UserError):

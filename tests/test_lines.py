@@ -18,6 +18,7 @@ else:
     from backports import zstd
 
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
+from mtformer.support.packages import install_command
 from mtformer.text.lines import is_utf8, open_output, read_lines
 
 ANY_LINES = ["first", "", "zwei\u2028drei", "vier\x85", "\x0cfünf\x1c", " 六。 ", "\ttab\r inside", "last 🙂"]
@@ -177,7 +178,7 @@ def test_archives_that_cannot_be_read_are_told_with_what_to_do(tmp_path: Path, m
     (tmp_path / "text.zst").write_bytes(zstd.compress(b"text"))
     monkeypatch.setitem(sys.modules, zstd.__name__, None)
     monkeypatch.delattr(sys.modules[zstd.__name__.rpartition(".")[0]], "zstd")
-    assert error_of(tmp_path / "text.zst").endswith("Zstandard: pip install 'mtformer[zstd]'")
+    assert error_of(tmp_path / "text.zst").endswith(f"Zstandard: {install_command('zstd')}")
 
 
 def test_a_line_is_read_as_soon_as_it_is_written() -> None:

@@ -1,7 +1,6 @@
 """Published protocols, on a test set of our own where theirs would be needed."""
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -116,9 +115,3 @@ def test_references_processed_differently_are_an_error(adapted: Project, monkeyp
     path = adapted.config.parent / "model.safetensors"
     with pytest.raises(MtformerError, match="does not process the references"):
         run_protocol([path], load_model([path]), PROTOCOLS[LOWER])
-
-
-def test_without_sacremoses_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UserError, match=r"pip install 'mtformer\[moses\]'"):
-        lower_case_moses(["a"], "en")

@@ -381,7 +381,7 @@ def test_a_database_that_cannot_be_used(trained: Project, url: str, problem: str
 
 def test_a_database_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"needs the package pg8000.* pip install 'mtformer\[postgresql\]'"):
+    with pytest.raises(UserError, match=r"needs the package pg8000.* pip install .*\[postgresql\]'"):
         Database("postgres://localhost/d")
 
 

@@ -49,11 +49,14 @@ def evaluate(
     from mtformer.bundle.header import Toward
     from mtformer.engines.loading import load_model
     from mtformer.evaluate.evaluation import evaluate_model
+    from mtformer.evaluate.metrics import require_comet
     from mtformer.evaluate.protocols import SEARCH, find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
     from mtformer.runs.folder import find_models
 
     _require_compatible(scores, results, test_set, search)
+    if scores.comet is not None:
+        require_comet()
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
     paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), vars(test_set), compute.raw
     changes = search if protocol is None else SEARCH

@@ -1,6 +1,5 @@
 """``mtformer train``, ``runs``, ``report``, ``average``, ``export`` and ``import``."""
 
-import importlib.util
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +13,7 @@ from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
+from mtformer.support.packages import require_package
 
 if TYPE_CHECKING:
     from mtformer.config import Config
@@ -189,14 +189,6 @@ def merge(
     options.print_result(output)
 
 
-# What programs need, and what installs it.
-_PACKAGES = {
-    "argos": ("ctranslate2", "ctranslate2"),
-    "ctranslate2": ("ctranslate2", "ctranslate2"),
-    "huggingface": ("transformers", "'mtformer[huggingface]'"),
-}
-
-
 def export(
     bundle: Path = options.BUNDLE,
     *,
@@ -232,9 +224,8 @@ def export(
         options.print_result(_write_page(path, output, quantization))
         return
     require_new_folder(output, "--output", kind="file" if to == "argos" else "folder")
-    package, requirement = _PACKAGES[to]
-    if importlib.util.find_spec(package) is None:
-        raise UserError(f"--to {to} needs the package {package}, which is not installed; pip install {requirement}")
+    if to != "huggingface":
+        require_package("ctranslate2", f"--to {to}")
     if to == "argos":
         options.print_result(_write_argos(path, output, quantization or "float32"))
         return
@@ -296,6 +287,7 @@ def _huggingface_writer(path: Path) -> Callable[[Path], None]:
 
     if peeked := peek(path):  # before torch and transformers are imported, which takes seconds
         require_huggingface(peeked.header)
+    require_package("transformers", "--to huggingface", "huggingface")
 
     from mtformer.bundle.format import load_bundle
     from mtformer.export.huggingface import write_huggingface

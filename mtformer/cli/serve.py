@@ -1,6 +1,5 @@
 """``mtformer serve``."""
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Literal
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
+from mtformer.support.packages import require_package
 
 _PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "sqlalchemy", "prometheus_client")
 _GIB = 2**30
@@ -90,8 +90,8 @@ def serve(
 
     They may speak the interface of LibreTranslate, of DeepL, or the server's own.
     """
-    if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
-        raise UserError(f"serve needs the package {missing[0]}, which is not installed; pip install 'mtformer[serve]'")
+    for package in _PACKAGES:
+        require_package(package, "serve", "serve")
     if listen.new_key is not None:
         _add_key(listen.keys, listen.new_key)
         return

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from mtformer.config.problems import allowed, our_keys, shown
 from mtformer.config.section import Section
 from mtformer.support.errors import UserError
+from mtformer.support.packages import require_package
 
 _MAX_BEAM_SIZE = 64
 _MAX_SAMPLES = 1_000  # of a line
@@ -69,16 +70,20 @@ class SearchConfig(Section):
         or ``mbr`` hypotheses.
 
         Raises:
-            UserError: an option does not exist, its value is not allowed, or it does not go with another.
+            UserError: an option does not exist, its value is not allowed, it does not go with another, or the package
+                that it needs is not installed.
         """
         given = {key: value for key, value in changes.items() if value is not None}
         options = self.model_dump() | given
         if "beam_size" not in given:
             options["beam_size"] = _fitting_beam_size(options)
         try:
-            return SearchOptions.model_validate(options)
+            updated = SearchOptions.model_validate(options)
         except ValidationError as error:
             raise UserError("search options: " + "; ".join(map(_explained, error.errors()))) from None
+        if updated.mbr:
+            require_package("fastchrf", "mbr", "mbr")
+        return updated
 
 
 class SearchOptions(SearchConfig):

@@ -59,8 +59,6 @@ def evaluate_loaded(
         UserError: a test set cannot be used, or a file to write is one of the input files or the config of a run.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
-    if comet is not None:
-        metrics.require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
     translator, header, whole = Translator.load(model, raw=raw), model.header, combined(sets)
     with opened(output) as plain, opened(save) as rows:  # first: a wrong path must not cost the work

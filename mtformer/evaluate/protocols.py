@@ -13,6 +13,7 @@ from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.packages import require_package
 from mtformer.text.languages import base_language
 from mtformer.translate.translator import Translator
 
@@ -63,15 +64,9 @@ PROTOCOLS = {
 
 
 def lower_case_moses(lines: Sequence[str], language: str) -> list[str]:
-    """Lower-case, normalize punctuation and tokenize as the scripts of Moses do (Koehn et al. 2007).
+    """Lower-case, normalize punctuation and tokenize as the scripts of Moses do (Koehn et al. 2007)."""
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    Raises:
-        UserError: sacremoses is not installed.
-    """
-    try:
-        from sacremoses import MosesPunctNormalizer, MosesTokenizer
-    except ImportError:
-        raise UserError("this protocol needs sacremoses: pip install 'mtformer[moses]'") from None
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return [tokenizer.tokenize(normalizer.normalize(line.lower()), return_str=True) for line in lines]
 
@@ -123,10 +118,12 @@ def find_protocol(name: str) -> Protocol:
     """Return the protocol of that name.
 
     Raises:
-        UserError: there is none; the message names all.
+        UserError: there is none, and the message names all; or the package that it needs is not installed.
     """
     if name not in PROTOCOLS:
         raise UserError(f"there is no protocol {name!r}; there are {' and '.join(PROTOCOLS)}")
+    if PROTOCOLS[name].references:
+        require_package("sacremoses", f"--protocol {name}", "moses")
     return PROTOCOLS[name]
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from mtformer.config import SearchOptions
 from mtformer.config.search import LengthPenalty
-from mtformer.support.errors import UserError
 
 PREDICTS_NAN = "the model predicts NaN instead of probabilities: its weights are damaged; use another"
 NO_HYPOTHESIS = "the search found no translation: the model gives every possible one probability 0"
@@ -64,9 +63,6 @@ def rank(
         options: those of the search.
         candidates: the result of a :class:`.SearchRequest`.
         decode: makes a text of the ids of a hypothesis.
-
-    Raises:
-        UserError: a package that ``mbr`` needs is not installed.
     """
     if options.mbr:
         ordered = _by_utility(candidates, decode)
@@ -88,15 +84,9 @@ def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], 
 
 
 def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:
-    """Return the mean chrF (0 to 100) of each translation of a source against all of them, weighted.
+    """Return the mean chrF (0 to 100) of each translation of a source against all of them, weighted."""
+    from fastchrf import pairwise_chrf  # which SearchConfig.updated requires
 
-    Raises:
-        UserError: the library that computes chrF is not installed.
-    """
-    try:
-        from fastchrf import pairwise_chrf
-    except ImportError:
-        raise UserError("mbr needs the package fastchrf: pip install 'mtformer[mbr]'") from None
     of_text: dict[str, float] = defaultdict(float)  # each text is compared once, however often it occurs
     for text, weight in zip(texts, weights, strict=True):
         of_text[text] += weight

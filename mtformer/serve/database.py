@@ -1,7 +1,6 @@
 """The database of a server: a SQLite file, or PostgreSQL, which servers on several machines can share; its tables."""
 
 import asyncio
-import importlib.util
 import logging
 import os
 import ssl
@@ -34,6 +33,7 @@ from sqlalchemy.types import TypeDecorator
 
 from mtformer.serve.errors import ServiceError
 from mtformer.support.errors import UserError
+from mtformer.support.packages import require_package
 from mtformer.text.lines import without_surrogates
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
 _SECONDS = 5  # to wait for the database: so long may an answer of PostgreSQL take, or a lock of SQLite
 _CONNECTIONS = 4  # to PostgreSQL; SQLite writes one transaction at a time anyway
-_PACKAGES = {"pg8000": "'mtformer[postgresql]'", "psycopg": "psycopg"}  # each driver, and what installs it
+_EXTRAS = {"pg8000": "postgresql", "psycopg": ""}  # each driver, and our extra for it
 _LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7302417)"}  # while tables are made
 _VERIFIED = "verify-full"
 _TLS = {"disable": False, "prefer": None, "require": True, _VERIFIED: None}  # in pg8000's words
@@ -199,12 +199,10 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+pg8000")
     kind, _, driver = url.drivername.partition("+")
-    if kind != "postgresql" or driver not in _PACKAGES:
-        known = " or ".join(f"postgresql+{each}://" for each in _PACKAGES)
+    if kind != "postgresql" or driver not in _EXTRAS:
+        known = " or ".join(f"postgresql+{each}://" for each in _EXTRAS)
         raise UserError(f"--database takes a SQLite file or a URL with {known}, not with {url.drivername}://")
-    if importlib.util.find_spec(driver) is None:
-        package = _PACKAGES[driver]
-        raise UserError(f"--database needs the package {driver}, which is not installed; pip install {package}")
+    require_package(driver, "--database", _EXTRAS[driver])
     if url.password is None:
         url = url.set(password=os.environ.get("PGPASSWORD"))
     if driver == "psycopg":

@@ -19,6 +19,7 @@ from typing import IO, BinaryIO, Protocol
 
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
 from mtformer.support.files import open_atomically
+from mtformer.support.packages import install_command
 from mtformer.support.terminal import escaped
 
 _BUFFER = 1 << 17  # bytes
@@ -50,7 +51,7 @@ def _zstd(file: BinaryIO) -> _Reader:
         else:
             from backports import zstd
     except ImportError:
-        raise UnsupportedError("it is compressed with Zstandard: pip install 'mtformer[zstd]'") from None
+        raise UnsupportedError(f"it is compressed with Zstandard: {install_command('zstd')}") from None
     return zstd.ZstdFile(file)
 
 

@@ -31,7 +31,7 @@ FORMATS = (
     Format("OpenDocument slides", (".odp",), f"{_OPEN_DOCUMENT}.presentation", opendocument.read),
     Format("OpenDocument table", (".ods",), f"{_OPEN_DOCUMENT}.spreadsheet", opendocument.read),
     Format("EPUB", (".epub",), "application/epub+zip", epub.read),
-    Format("Markdown", (".md", ".markdown"), "text/markdown", markdown.read),
+    Format("Markdown", (".md", ".markdown"), "text/markdown", markdown.read, package="markdown_it"),
     Format("text", (".txt",), "text/plain", text.read),
     Format("SRT", (".srt",), "application/x-subrip", subtitles.read),
     Format("WebVTT", (".vtt",), "text/vtt", subtitles.read),
@@ -43,7 +43,7 @@ FORMATS = (
     Format("properties", (".properties",), "text/x-java-properties", messages.read_properties, has_both=False),
     Format("CSV", (".csv",), "text/csv", tables.read),
     Format("TSV", (".tsv",), "text/tab-separated-values", tables.read),
-    Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt"),
+    Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt", package="pypdf"),
 )
 _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 
@@ -72,6 +72,7 @@ def read_document(content: bytes, format: Format, settings: Settings) -> Documen
     Raises:
         UserError: it cannot be read, or cannot have the source beside the translation.
     """
+    format.require_package()
     if settings.bilingual and not format.has_both:
         raise UserError(f"{settings.name}: {format.name} has no place for the source beside its translation")
     with _errors_named(format, settings, "read"):

@@ -11,7 +11,6 @@ from itertools import islice
 
 import yaml
 
-from mtformer.support.errors import UserError
 from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import Kind, Mark, Segment, Span, Text, Writer
@@ -50,12 +49,10 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     """Read a text in Markdown.
 
     Raises:
-        UserError: the package that reads it is missing, or the text is not UTF-8.
+        UserError: the text is not UTF-8.
     """
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError:
-        raise UserError("Markdown needs another package: pip install 'mtformer[documents]'") from None
+    from markdown_it import MarkdownIt
+
     text, encoding = decoded(content, settings.name)
     start = _end_of_front_matter(text)
     starts = [start, *(match.end() for match in _LINE_END.finditer(text, start)), len(text)]

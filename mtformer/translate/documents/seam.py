@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mtformer.support.errors import UserError
+from mtformer.support.packages import require_package
 from mtformer.text.languages import base_language, is_language
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.source import Source
@@ -126,6 +127,7 @@ class Format:
         read: reads a document.
         written_as: the suffix of what is written, if that is another format.
         has_both: whether the source may stand beside its translation.
+        package: the package that reads it, one of the extra ``documents``; empty if none is needed.
     """
 
     name: str
@@ -134,3 +136,13 @@ class Format:
     read: Callable[[bytes, Settings], Document]
     written_as: str = ""
     has_both: bool = True
+    package: str = ""
+
+    def require_package(self) -> None:
+        """Check that the package that reads it is installed.
+
+        Raises:
+            UserError: it is not.
+        """
+        if self.package:
+            require_package(self.package, self.name, "documents")

@@ -57,13 +57,13 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         output: a file for a single one; else a folder. Standard output stands for the folder of each input.
 
     Raises:
-        UserError: there is none, or its format is not known.
+        UserError: there is none, its format is not known, or the package that reads it is not installed.
     """
     [first, *others] = inputs
     if first.is_dir():
         return _in_folder(first, output)
     for path in inputs:
-        format_of(path.name)
+        format_of(path.name).require_package()
         if not path.is_file():
             raise UserError(f"there is no file {path}")
     if is_standard_output(output):

@@ -30,12 +30,10 @@ def read_pdf(content: bytes, settings: Settings) -> TextDocument:
     """Read the text of a PDF file: its pages, one after the other.
 
     Raises:
-        UserError: the package that reads it is missing, or the file is damaged, encrypted, or has no text.
+        UserError: the file is damaged, encrypted, or has no text.
     """
-    try:
-        import pypdf
-    except ImportError:
-        raise UserError("PDF needs another package: pip install 'mtformer[documents]'") from None
+    import pypdf
+
     try:
         reader: Any = pypdf.PdfReader(io.BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):

@@ -1,0 +1,32 @@
+"""Packages that only some uses need: whether they are installed, and how to install them."""
+
+import importlib.util
+import shlex
+from pathlib import Path
+
+from mtformer.support.errors import UserError
+
+_ROOT = Path(__file__).parents[2]
+
+
+def require_package(name: str, purpose: str, extra: str = "") -> None:
+    """Check that a package is installed, without importing it.
+
+    Args:
+        name: of the module.
+        purpose: what needs it, the subject of the message.
+        extra: of this program, to install the package with; without one, its own name installs it.
+
+    Raises:
+        UserError: it is not installed; the message says how to install it.
+    """
+    if importlib.util.find_spec(name) is None:
+        install = install_command(extra) if extra else f"pip install {name}"
+        raise UserError(f"{purpose} needs the package {name}, which is not installed; {install}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: into the checkout that is running, if it is one."""
+    if (_ROOT / "pyproject.toml").is_file():
+        return f"pip install -e {shlex.quote(f'{_ROOT}[{extra}]')}"
+    return f"pip install 'mtformer[{extra}]'"
