@@ -70,6 +70,24 @@ def report(slipped: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return json.loads(result.stdout)
 
 
+def test_two_files_are_checked_like_a_config_that_names_them(tmp_path: Path) -> None:
+    """With the options of train, and without a config left behind."""
+    data = {"src_lang": "en", "tgt_lang": "de", "train": [write_pairs(tmp_path, "text", sentence_pairs(50, seed=1))]}
+    project = Project(tmp_path, tmp_path / "config.yaml")
+    project.config.write_text(yaml.safe_dump({"data": data}))
+    by_config = project.mtformer("data", "check", "config.yaml", "--fix", "one")
+    files = ("--src", "text.en", "--tgt", "text.de")
+    by_files = project.mtformer("data", "check", *files, "--fix", "two")
+    assert by_files.status == 0, by_files.stderr
+    assert by_files.stdout == by_config.stdout
+    assert "clean text, a source for the config: {src: two/text.en, tgt: two/text.de}" in by_files.stderr
+    assert not list(tmp_path.glob("text.*.yaml"))
+    missing = project.mtformer("data", "check", "--src", "text.en")
+    assert (missing.status, missing.stdout) == (2, "")
+    assert "needs --tgt" in missing.stderr
+    assert missing.stderr.endswith(": mtformer data check --src text.en --tgt FILE --to LANG\n")
+
+
 def test_a_slip_is_found_with_its_line_and_its_offset(report: dict[str, Any]) -> None:
     [slip] = report["sources"][0]["out_of_alignment"]
     assert abs(slip["first_line"] - SLIP) <= 5

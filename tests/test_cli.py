@@ -241,6 +241,7 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ("explain A man", f"unexpected arguments (man): {ONE_TEXT}"),
         ("train c.yaml training.seed=3", f"unexpected arguments (training.seed=3): {ONE_CONFIG}"),
         ("data check c.yaml a=1 b=2", f"unexpected arguments (a=1 b=2): {ONE_CONFIG}"),
+        ("data check a.en a.de", "unexpected arguments (a.de): write two text files as --src a.en --tgt a.de"),
         ("data sample a.en a.de --pair en-de", "unexpected arguments (a.de): write two files as src:FILE,tgt:FILE"),
         (
             "translate A. B.",

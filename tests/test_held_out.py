@@ -218,8 +218,21 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
     ("arguments", "message"),
     [
         ([], "name a config, or two text files with --src and --tgt"),
-        (["--src", "train.en"], "--src train.en needs --tgt, the file with its translation"),
-        (["--tgt", "train.de"], "--tgt train.de needs --src, the file that it translates"),
+        (
+            ["--src", "train.en"],
+            "--src train.en needs --tgt, the file with its translation, line by line: "
+            "mtformer train --src train.en --tgt FILE --to LANG\n",
+        ),
+        (
+            ["--src", "notes.txt", "--to", "de"],
+            ", line by line: mtformer train --src notes.txt --tgt FILE --from LANG --to de\n",
+        ),
+        (
+            ["--tgt", "train.de"],
+            "--tgt train.de needs --src, the file that it translates, line by line: "
+            "mtformer train --src FILE --tgt train.de --from LANG\n",
+        ),
+        (["train.en"], "not a config; with its translation: mtformer train --src train.en --tgt FILE --to LANG\n"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],
@@ -254,7 +267,7 @@ def test_files_that_cannot_be_trained_on_leave_no_config(tmp_path: Path, content
     project = Project(tmp_path, tmp_path / "short.de-en.yaml")
     result = project.mtformer("train", "--src", "short.de", "--tgt", "my.en", *SHORT)
     assert (result.status, "short.de" in result.stderr) == (2, True)
-    assert "removed short.de-en.yaml, since training did not begin" in result.stderr
+    assert "removed short.de-en.yaml, since training did not start" in result.stderr
     assert not project.config.exists()
 
 
@@ -265,7 +278,7 @@ def test_a_config_that_was_edited_or_trained_with_stays(
     write_pairs(tmp_path, "train", [("one", "eins")])
     monkeypatch.chdir(tmp_path)
     config, src, tgt = map(Path, ("train.en-de.yaml", "train.en", "train.de"))
-    new_config = config_of_files(src, tgt, (None, None), [], has_begun=lambda config: not is_edited)
+    new_config = config_of_files(src, tgt, (None, None), [], has_started=lambda config: not is_edited)
     with pytest.raises(UserError, match="no more"), new_config:
         if is_edited:
             config.write_text("edited")

@@ -66,8 +66,9 @@ def fetch(
 
 
 def check(
-    config: Path = options.CONFIG,
+    config: Path | None = options.CONFIG_OR_TEXTS,
     *,
+    texts: options.Texts,
     overrides: list[str] | None = options.SET,
     fix: Path | None = option(
         "Write clean, realigned and repaired training text and what was rejected to a new folder.", metavar="DIR"
@@ -75,13 +76,12 @@ def check(
     json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if there is any problem."),
 ) -> None:
-    """Report the problems of the text of a config.
+    """Report the problems of the text of a config, or of two files.
 
     That is, where its sides slip out of alignment, and which pairs the rules of data.filters would drop.
     """
     from json import dumps
 
-    from mtformer.config import load_config
     from mtformer.data.clean.checkup import check as check_text
     from mtformer.data.clean.report import as_config, as_text, write_clean
     from mtformer.data.clean.report import as_json as values_of
@@ -90,13 +90,14 @@ def check(
 
     if fix is not None:
         require_new_folder(fix, "--fix")
-    loaded = load_config(config, overrides or [])
-    base = loaded.training.init_from
-    checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
+    with texts.loaded("data check", config, overrides or [], write=False) as loaded:
+        base = loaded.training.init_from
+        checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
     options.print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
     if fix is not None:
         for source in write_clean(checkup, fix):
-            log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
+            folder = config.resolve().parent if config else Path.cwd()
+            log.info("clean text, a source for the config: %s", as_config(source, folder))
     if strict and checkup.n_problems:
         raise typer.Exit(1)
 

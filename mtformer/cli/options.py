@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Shard
 
 if TYPE_CHECKING:
-    from mtformer.config import LanguagePair
+    from mtformer.config import Config, LanguagePair
     from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ TEXT_OR_DOCUMENTS = argument(
     "The text; or documents, such as report.docx; without any, --input or standard input is read.", "TEXT"
 )
 CONFIG = argument("The config file.", "CONFIG")
+CONFIG_OR_TEXTS = argument("The config file; not with --src and --tgt.", "CONFIG", default=None)
 SET = option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
 INPUT = option("A text file, one sentence a line; - is standard input.")
 OUTPUT = option("Where to write; - is standard output.", default=Path("-"))
@@ -95,6 +97,57 @@ class Job(Options):
     panel = JOBS
     resume: bool = RESUME
     shard: Shard | None = option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")
+
+
+class Texts(Options):
+    """Two text files instead of a config."""
+
+    panel = "Two text files instead of a config"
+    src: Path | None = option("Source text, such as train.en.gz.")
+    tgt: Path | None = option("Its translation, line by line, such as train.de.gz.")
+    src_lang: str | None = option("The language of --src. Default: the end of its name.", "--from", metavar="LANG")
+    tgt_lang: str | None = option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
+
+    def loaded(
+        self, command: str, config: Path | None, overrides: list[str], *, write: bool
+    ) -> "AbstractContextManager[Config]":
+        """Read the config, or that of two files.
+
+        Args:
+            command: which it is for, as the user writes it.
+            config: its file; None if there are two text files instead.
+            overrides: settings, each ``dotted.key=value``.
+            write: whether a config for two files is written, which stays if training starts.
+
+        Raises:
+            UserError: neither is given, or both; or they cannot be used.
+        """
+        from mtformer.config import load_config
+        from mtformer.data.new_config import config_of_files, language_of, options_of_files
+        from mtformer.runs.folder import RunFolder
+
+        if config is not None:
+            if any(value is not None for value in vars(self).values()):
+                raise UserError("give a config, or two files with --src and --tgt, not both")
+            if config.suffix not in (".yaml", ".yml") and language_of(config):
+                usage = options_of_files(config, None, (None, None))
+                raise UserError(f"{config} is a text, not a config; with its translation: mtformer {command} {usage}")
+            return nullcontext(load_config(config, overrides))
+        languages = self.src_lang, self.tgt_lang
+        if self.src is None and self.tgt is None:
+            raise UserError(
+                "name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de"
+            )
+        usage = f"line by line: mtformer {command} {options_of_files(self.src, self.tgt, languages)}"
+        if self.src is None:
+            raise UserError(f"--tgt {self.tgt} needs --src, the file that it translates, {usage}")
+        if self.tgt is None:
+            raise UserError(f"--src {self.src} needs --tgt, the file with its translation, {usage}")
+        return config_of_files(
+            *(self.src, self.tgt, languages, overrides),
+            has_started=lambda config: RunFolder.of(config).config.exists(),
+            write=write,
+        )
 
 
 class TestSet(Options):

@@ -2,39 +2,25 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mtformer.cli import options
-from mtformer.cli.command import Options, argument, option
+from mtformer.cli.command import argument, option
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
 from mtformer.support.packages import require_package
 
-if TYPE_CHECKING:
-    from mtformer.config import Config
-
 log = logging.getLogger(__name__)
 
 
-class TextOptions(Options):
-    """Two text files to train on without a config."""
-
-    panel = "Two text files instead of a config"
-    src: Path | None = option("Source text, such as train.en.gz.")
-    tgt: Path | None = option("Its translation, line by line, such as train.de.gz.")
-    src_lang: str | None = option("The language of --src. Default: the end of its name.", "--from", metavar="LANG")
-    tgt_lang: str | None = option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
-
-
 def train(
-    config: Path | None = argument("The config file; not with --src and --tgt.", "CONFIG"),
+    config: Path | None = options.CONFIG_OR_TEXTS,
     *,
-    texts: TextOptions,
+    texts: options.Texts,
     overrides: list[str] | None = options.SET,
     fresh: bool = option("Start from scratch instead of resuming."),
     dry_run: bool = option("Print the expected steps, speed, time and memory; do not train."),
@@ -50,7 +36,7 @@ def train(
         log_as_json()
     if dry_run and nproc > 1:
         raise UserError("--dry-run measures one process: remove --nproc")
-    with _loaded(config, texts, overrides or [], write=not dry_run) as loaded:
+    with texts.loaded("train", config, overrides or [], write=not dry_run) as loaded:
         if nproc > 1:
             from mtformer.support.processes.launch import launch
 
@@ -70,32 +56,6 @@ def train(
     if is_first_rank():
         options.print_result(bundle)
     end_at_once()
-
-
-def _loaded(
-    config: Path | None, texts: TextOptions, overrides: list[str], *, write: bool
-) -> "AbstractContextManager[Config]":
-    """Read the config, or write one for two files, which stays if training begins."""
-    from mtformer.config import load_config
-    from mtformer.data.new_config import config_of_files
-    from mtformer.runs.folder import RunFolder
-
-    if config is not None:
-        if any(value is not None for value in vars(texts).values()):
-            raise UserError("give a config, or two files with --src and --tgt, not both")
-        return nullcontext(load_config(config, overrides))
-    if texts.src is not None and texts.tgt is None:
-        raise UserError(f"--src {texts.src} needs --tgt, the file with its translation, line by line")
-    if texts.tgt is not None and texts.src is None:
-        raise UserError(f"--tgt {texts.tgt} needs --src, the file that it translates, line by line")
-    if texts.src is None or texts.tgt is None:
-        raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
-    languages = texts.src_lang, texts.tgt_lang
-    return config_of_files(
-        *(texts.src, texts.tgt, languages, overrides),
-        has_begun=lambda config: RunFolder.of(config).config.exists(),
-        write=write,
-    )
 
 
 def runs(

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,20 +29,20 @@ def config_of_files(
     languages: tuple[str | None, str | None],
     overrides: Sequence[str],
     *,
-    has_begun: Callable[[Config], bool],
+    has_started: Callable[[Config], bool],
     write: bool = True,
 ) -> Iterator[Config]:
     """Write a config into the current folder that trains on two text files, and read it; one that exists is only read.
 
     It is named after the run: by ``run.name`` among the overrides, or else by the files and the languages. If the block
-    fails before training begins, because the files are not parallel for example, the new config is removed again.
+    fails before training starts, because the files are not parallel for example, the new config is removed again.
 
     Args:
         src: the source text.
         tgt: its translation, line by line.
         languages: their codes; None where the name of the file ends with the code.
         overrides: settings, each ``dotted.key=value``, which are written as well.
-        has_begun: whether there is a run of a config.
+        has_started: whether there is a run of a config.
         write: False to only read what would be written.
 
     Yields:
@@ -55,7 +56,7 @@ def config_of_files(
         if str(path) != "-" and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111 (never raise)
             raise UserError(f"{option}: there is no file {path}")
     src_lang, tgt_lang = (
-        given or _language_of(path, option)
+        given or _required_language(path, option)
         for given, path, option in zip(languages, (src, tgt), ("--from", "--to"), strict=True)
     )
     if src_lang == tgt_lang:
@@ -67,7 +68,7 @@ def config_of_files(
     if path.exists() or not write:
         yield _known_config(path, draft, overrides) if path.exists() else draft
         return
-    comment = _COMMENT.format(command=f"mtformer train --src {src} --tgt {tgt}")
+    comment = _COMMENT.format(command=f"mtformer train {options_of_files(src, tgt, languages)}")
     text = comment + dump_new_config({"data": data}, overrides)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -78,7 +79,7 @@ def config_of_files(
     try:
         yield draft
     except BaseException:
-        if not has_begun(draft):
+        if not has_started(draft):
             _remove(path, text)
         raise
 
@@ -88,7 +89,7 @@ def _remove(path: Path, text: str) -> None:
     with suppress(OSError, ValueError):
         if path.read_text(encoding="utf-8") == text:
             path.unlink()
-            log.info("removed %s, since training did not begin", path)
+            log.info("removed %s, since training did not start", path)
 
 
 def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config:
@@ -104,9 +105,23 @@ def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config
     return config
 
 
-def _language_of(path: Path, option: str) -> str:
+def options_of_files(src: Path | None, tgt: Path | None, languages: tuple[str | None, str | None]) -> str:
+    """Return the options for two text files, with ``FILE`` and ``LANG`` for what is missing."""
+    parts = ["--src", str(src or "FILE"), "--tgt", str(tgt or "FILE")]
+    for path, option, given in zip((src, tgt), ("--from", "--to"), languages, strict=True):
+        if given or path is None or language_of(path) is None:
+            parts += [option, given or "LANG"]
+    return shlex.join(parts)
+
+
+def language_of(path: Path) -> str | None:
+    """Return the code of a language that the name of a file ends with."""
     name = _ENDINGS.sub("", path.name)
-    code = language_code(name.rpartition(".")[2]) if "." in name else None
+    return language_code(name.rpartition(".")[2]) if "." in name else None
+
+
+def _required_language(path: Path, option: str) -> str:
+    code = language_of(path)
     if code is None:
         raise UserError(
             f"{input_name(path)} does not end with the code of its language: give {option}, as in {option} en"
