@@ -153,7 +153,7 @@ class TrainingConfig(Section):
     """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
     init_from: BundlePath | None = None
     """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. The run
-    begins with its scores, and the best model is never a worse one."""
+    starts with its scores, and the best model is never a worse one."""
     like: dict[Language, Language] = Field(default={})
     """New target languages of a model that has several, as in `{nl: de}`: the token that asks for `nl` starts as a copy
     of that for `de`."""

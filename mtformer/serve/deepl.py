@@ -101,7 +101,7 @@ async def _glossary(asked: Asked) -> Glossary | None:
 
 
 async def upload_document(request: Request) -> Response:
-    """Begin to translate a document."""
+    """Start translating a document."""
     asked = await Asked.read(request)
     service, caller = asked.service, asked.caller
     _refuse_unsupported(asked.fields, "")

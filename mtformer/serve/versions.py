@@ -28,7 +28,7 @@ class ChangedError(UserError):
 
 @dataclass(eq=False)
 class Version:
-    """The contents of a model's file at some time. Requests that have begun keep theirs when it is replaced.
+    """The contents of a model's file at some time. Requests that have started keep theirs when it is replaced.
 
     Attributes:
         path: the bundle or the folder.
