@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from mtformer.config import SearchOptions
 from mtformer.config.section import documentation
 from mtformer.data.batches import Batch
-from mtformer.runs.folder import RunFolder
+from mtformer.runs.folder import RunFolder, find_model
 from mtformer.training.update import Update, Updater
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -228,6 +228,34 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert trained.mtformer("translate", "a", "--model", named).stderr == f"{message}{hint}\n"
     from_environment = trained.mtformer("translate", "a", env={"MTFORMER_MODEL": named})
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "importable"),
+    [
+        ("config.json model.safetensors", "theirs", "theirs"),
+        ("config.json model.safetensors", "theirs/model.safetensors", "theirs"),
+        ("config.json pytorch_model-00001-of-00002.bin", "theirs", "theirs"),
+        ("decoder.yml model.npz model.npz.best-bleu.npz vocab.spm", "theirs", "theirs/model.npz"),
+        ("model.npz", "theirs/model.npz", "theirs/model.npz"),
+        ("", "hf:Helsinki-NLP/opus-mt-en-de", "hf:Helsinki-NLP/opus-mt-en-de"),
+    ],
+)
+def test_a_model_of_another_toolkit_is_to_be_imported(tmp_path: Path, files: str, named: str, importable: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    for name in files.split():
+        (tmp_path / "theirs" / name).touch()
+    result = Project(tmp_path, tmp_path).mtformer("translate", "a", "--model", named)
+    command = f"mtformer import {importable} --output FOLDER"
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr == f"Error: {named} is a model of another toolkit; import it first: {command}\n"
+
+
+def test_a_bundle_beside_other_files_is_no_model_of_another_toolkit(tmp_path: Path) -> None:
+    bundle = shutil.copy(Path(__file__).parent / "fixtures/bundle-3.safetensors", tmp_path / "model.safetensors")
+    for name in ("config.json", "decoder.yml", "vectors.npz"):
+        (tmp_path / name).touch()
+    assert find_model(tmp_path) == find_model(bundle) == bundle
 
 
 ONE_TEXT = "give one text, with quotes around all of its words"

@@ -5,6 +5,8 @@ import json
 import logging
 import math
 import os
+import re
+import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from mtformer.bundle.peek import is_exported
+from mtformer.bundle.peek import is_exported, peek
 from mtformer.config import Config, LanguagePair
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import disk_errors, sync, write_atomically
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 C = TypeVar("C", bound=Config)
 
 BUNDLE, ADAPTER = "model.safetensors", "adapter.safetensors"
+_OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # the names of their weights
 
 
 class Journal:
@@ -226,10 +229,14 @@ def find_model(given: Path | None) -> Path:
             a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
 
     Raises:
-        UserError: there is none, or none yet; the message names the run that may be meant.
+        UserError: there is none, or none yet, and the message names the run that may be meant; or it is a model that
+            has to be imported first.
     """
     from_environment = os.environ.get("MTFORMER_MODEL")
     path = given or Path(from_environment or "runs")
+    if importable := _importable(path):
+        command = shlex.join(["mtformer", "import", importable.as_posix(), "--output", "FOLDER"])
+        raise UserError(f"{path} is a model of another toolkit; import it first: {command}")
     if path.is_dir():
         bundle = RunFolder(path).bundle
         if bundle.is_file():
@@ -252,6 +259,18 @@ def find_model(given: Path | None) -> Path:
 def find_models(given: Sequence[Path] | None) -> list[Path]:
     """Return the bundles of an ensemble, or the one to use where none is given; see :func:`find_model`."""
     return [find_model(path) for path in given] if given else [find_model(None)]
+
+
+def _importable(path: Path) -> Path | None:
+    """Return what ``mtformer import`` takes, where ``path`` is a model of transformers or Marian, or one of the hub."""
+    if str(path).startswith("hf:"):
+        return path
+    is_file = path.is_file()
+    folder, files = (path.parent, [path]) if is_file else (path, sorted(path.glob("*")))
+    if weights := [file for file in files if _OF_TRANSFORMERS.fullmatch(file.name)]:
+        return folder if (folder / "config.json").is_file() and not any(map(peek, weights)) else None
+    of_marian = is_file or any(file.name.endswith("decoder.yml") for file in files)
+    return next((file for file in files if of_marian and file.suffix == ".npz"), None)
 
 
 def _bundles_in(folder: Path) -> list[Path]:
