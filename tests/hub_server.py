@@ -211,6 +211,7 @@ class HubHandler(BaseHTTPRequestHandler):
             headers = headers | {"Content-Range": f"bytes {start}-{end}/{len(body)}"}
             status, body = 206, body[start : end + 1]
         self.send_response(status)
+        self.send_header("X-HF-Warning", "account; Please set a HF_TOKEN.")  # which the client logs
         for key, value in headers.items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(body)))

@@ -255,7 +255,7 @@ def test_export_writes_a_folder_that_translates_as_its_readme_says(
 def test_transformers_translate_as_the_readme_says(trained: Project, tmp_path: Path) -> None:
     model, folder = trained.folder / "runs/config/model.safetensors", tmp_path / "exported"
     result = trained.mtformer("export", model, "--to", "huggingface", "--output", folder)
-    assert (result.status, result.stdout) == (0, f"{folder}\n"), result.stderr
+    assert (result.status, result.stdout, result.stderr) == (0, f"{folder}\n", "")
     [[best]] = Translator.load(model).translate([SENTENCE])
     assert readme_prints(folder) == [best.text]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from conftest import Project
 from hub_server import HubClient, HubServer, serve_hub
 from pretrained import KINDS
 
@@ -140,6 +141,16 @@ def test_a_model_of_the_hub_is_that_of_its_folder_with_a_note_of_its_origin(
     n_served = len(hub.served)
     assert client.import_(f"hf:me/{kind}") == provenance
     assert len(hub.served) == n_served
+
+
+def test_an_import_shows_what_it_downloads_and_nothing_of_the_library(
+    folders: dict[str, Path], hub: HubServer, tmp_path: Path
+) -> None:
+    hub.add_folder("me/quiet", folders["marian"])
+    command = ("import", "hf:me/quiet", "--output", "ours", "--from", "en", "--to", "de")
+    result = Project(tmp_path, tmp_path).process(*command, env=hub.environment)
+    assert result.status == 0, result.stderr
+    assert all(line.startswith("downloading ") for line in result.stderr.splitlines()), result.stderr
 
 
 def test_a_model_that_has_moved_is_found(folders: dict[str, Path], hub: HubServer, client: Client) -> None:

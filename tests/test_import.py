@@ -118,6 +118,7 @@ BAD = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "cannot read"),
     "a config that is no object": (write("config.json", b"[]"), "contains no JSON object"),
     "another type": (set_config(model_type="bart"), "model_type = bart cannot be imported; known are marian"),
+    "no type": (set_config(model_type=None), "a config.json without model_type cannot be imported; known are marian"),
     "code of its own": (set_config(auto_map={"AutoModel": "x"}), "code of its own"),
     "embeddings that are not scaled": (set_config(scale_embedding=False), "scale_embedding = false"),
     "a missing key": (set_config(d_model=None), "lacks d_model"),
@@ -180,6 +181,28 @@ def test_what_cannot_be_imported_is_explained(
     assert (refused.status, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert message in refused.stderr
     assert not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("me/model", "there is no folder me/model; write hf:OWNER/NAME for a model of the hub"),
+        ("ours/model.safetensors", "ours/model.safetensors is a file: name the folder of the model"),
+        ("ours", "ours has a bundle already, which needs no import"),
+    ],
+)
+def test_what_is_no_folder_with_a_model_to_import_is_refused(tmp_path: Path, named: str, message: str) -> None:
+    (tmp_path / "ours").mkdir()
+    shutil.copy(Path(__file__).parent / "fixtures/bundle-3.safetensors", tmp_path / "ours/model.safetensors")
+    result = Project(tmp_path, tmp_path).mtformer("import", named, "--output", "new")
+    assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {message}\n")
+
+
+def test_a_card_without_metadata_causes_no_warning(intact: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    (folder / "README.md").write_text("A model.\n")
+    result = Project(tmp_path, tmp_path).mtformer("import", folder, "--output", tmp_path / "ours")
+    assert (result.status, result.stderr) == (0, "")
 
 
 def test_old_pickles_of_torch_are_read(intact: Path, tmp_path: Path) -> None:

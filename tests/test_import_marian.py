@@ -229,7 +229,7 @@ def cut(folder: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "is damaged or no model of Marian": cut,
+    "model.npz is damaged or no model of Marian: it is not an archive of arrays": cut,
     "there is no file": lambda folder: (folder / "model.npz").unlink(),
     "the vocabulary elsewhere/vocab.spm of": lambda folder: (folder / "vocab.spm").unlink(),
     "vocab.spm is of another model: it has 60 tokens, not 65": lambda folder: train_vocabulary(

@@ -30,6 +30,7 @@ from transformers import (
     PegasusForConditionalGeneration,
     PreTrainedTokenizerFast,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
@@ -92,6 +93,7 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
     """
     header, tokenizer = bundle.header, bundle.tokenizer
     has_target = _write_tokenizers(folder, bundle)
+    disable_progress_bar()  # of the file that is written next
     to_transformers(bundle).save_pretrained(folder)
     write_tokenizer(folder, tokenizer)
     (folder / EXPORT_SETTINGS).write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -115,7 +115,8 @@ def family_of(config: Mapping[str, Any]) -> Family:
         raise UserError("this model brings code of its own (auto_map, trust_remote_code), which is never run")
     kind = config.get("model_type")
     if kind not in FAMILIES:
-        raise UserError(f"model_type = {kind} cannot be imported; known are {', '.join(FAMILIES)}")
+        what = f"model_type = {kind}" if kind else "a config.json without model_type"
+        raise UserError(f"{what} cannot be imported; known are {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
     for flag, meant in _MEANT.items():
         if flag in config and config[flag] != meant(family):

@@ -100,6 +100,8 @@ def _load(path: Path) -> Arrays:
     """Read all arrays of a file."""
     if not path.is_file():
         raise UserError(f"there is no file {path}")
+    if not zipfile.is_zipfile(path):  # of which numpy says that it may be unsafe to load
+        raise UserError(f"{path} is damaged or no model of Marian: it is not an archive of arrays")
     try:
         # Given a path, numpy would leave a damaged file open.
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mtformer.bundle.format import write_bundle
+from mtformer.bundle.peek import peek
 from mtformer.config.sources import LanguagePair
 from mtformer.export.hub_models import download_model
 from mtformer.export.import_huggingface import read_huggingface
@@ -47,8 +48,12 @@ def read_model(
         origin |= {"imported_from": model, "revision": commit}
     else:
         folder = Path(model).parent if is_marian else Path(model)
+        if folder.is_file():
+            raise UserError(f"{folder} is a file: name the folder of the model")
         if not folder.is_dir():
-            raise UserError(f"there is no folder {folder}")
+            raise UserError(f"there is no folder {folder}; write hf:OWNER/NAME for a model of the hub")
+        if not is_marian and peek(folder / BUNDLE):
+            raise UserError(f"{folder} has a bundle already, which needs no import")
         origin["imported_from"] = Path(model).resolve().name
     if is_marian:
         imported = read_marian(Path(model), vocabularies, languages)

@@ -30,10 +30,13 @@ _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 def prepare_hub() -> bool:
-    """Have ``huggingface_hub`` use its cache alone where the hub cannot be reached; return whether it does."""
+    """Have ``huggingface_hub`` use its cache alone where the hub cannot be reached; return whether it does.
+
+    Its warnings are not shown: they are about retries, and advise to log in.
+    """
     from huggingface_hub import constants
 
-    logging.getLogger("huggingface_hub").handlers.clear()  # it would log each message a second time
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     if not constants.HF_HUB_OFFLINE and (reason := why_unreachable(constants.ENDPOINT)):
         log.warning("%s cannot be reached (%s): using only what is in the cache", constants.ENDPOINT, reason)
         constants.HF_HUB_OFFLINE = True
@@ -199,10 +202,10 @@ def _is_intact(path: Path) -> bool:
 def license_in(card: Path) -> str | None:
     """Return the license that the card of a data set or a model, a ``README.md``, names, if it does."""
     import yaml
-    from huggingface_hub import RepoCard
+    from huggingface_hub import metadata_load
 
     try:
-        license = RepoCard.load(card, ignore_metadata_errors=True).data.get("license")
+        license = (metadata_load(card) or {}).get("license")
     except (OSError, ValueError, yaml.YAMLError):
         return None
     return ", ".join(map(str, license)) if isinstance(license, list) else license
