@@ -468,4 +468,4 @@ def test_a_model_too_large_for_a_lesson_gets_a_page_about_the_sentence(
 def test_fixed_without_a_page_is_refused(trained: Project) -> None:
     result = trained.mtformer("explain", SENTENCES[0], "--fixed")
     assert result.status == 2
-    assert "--fixed is of the page that --output names" in result.stderr
+    assert "--fixed needs --output, the page to write" in result.stderr

@@ -321,7 +321,7 @@ class PageOptions(Options):
             options.require_file("--output", self.output, "what --format prints")
         for name, given in (("--language", self.language != "en"), ("--fixed", self.fixed)):
             if given and self.output is None:
-                raise UserError(f"{name} is of the page that --output names")
+                raise UserError(f"{name} needs --output, the page to write")
 
     def page(self, bundle: "Bundle", explanation: dict[str, Any], focus: "Focus") -> str:
         """Return the page: that of the model, if it is to be inside and can be, or that of the explanation alone."""

@@ -15,7 +15,7 @@ from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets
-from mtformer.runs.folder import RunFolder
+from mtformer.runs.folder import RunFolder, find_model
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
@@ -170,11 +170,13 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
 def _file_of(path: Path) -> Path:
     """Return the file of a system: the bundle of a run, or the path itself."""
     if not path.is_dir():
+        if str(path) != "-" and not path.exists():
+            raise UserError(f"there is no file {path}")
         return path
     bundle = RunFolder(path).bundle
     if not bundle.is_file():
         raise UserError(f"{path} is not the folder of a run with a model: there is no {bundle}")
-    return bundle
+    return find_model(path)
 
 
 def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
