@@ -106,12 +106,17 @@ def test_it_is_a_source_like_any_other(
 
 
 @pytest.mark.parametrize(
-    ("url", "md5", "reason"), [("none.tgz", None, "HTTP Error 404"), ("set.tgz", "0" * 32, "its checksum is wrong")]
+    ("url", "md5", "reason"),
+    [
+        ("{}/none.tgz", None, "HTTP Error 404"),
+        ("{}/set.tgz", "0" * 32, "its checksum is wrong"),
+        ("http://127.0.0.1:1/set.tgz", None, r"\[\w+ \d+\] [^<>]+;"),
+    ],
 )
 def test_a_download_that_fails_is_an_error(
     server: str, bundle: Path, monkeypatch: pytest.MonkeyPatch, url: str, md5: str | None, reason: str
 ) -> None:
-    register(monkeypatch, f"{server}/{url}", md5)
+    register(monkeypatch, url.format(server), md5)
     with pytest.raises(MtformerError, match=f"sacreBLEU cannot download tiny14: {reason}.*delete .*tiny14") as error:
         read(bundle, "tiny14")
     assert not isinstance(error.value, UserError)

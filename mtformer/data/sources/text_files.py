@@ -129,6 +129,7 @@ def download_test_set(name: str, src_lang: str, tgt_lang: str) -> TestSet:
         files = [Path(file) for file in (get_source_file(name, pair), *get_reference_files(name, pair))]
     except (Exception, SystemExit) as error:  # SystemExit: a wrong checksum
         reason = "its checksum is wrong" if isinstance(error, SystemExit) else " ".join(str(error).split())
+        reason = reason.removeprefix("<urlopen error ").removesuffix(">")
         if isinstance(error, HTTPError):
             error.close()  # it is also the response, with a connection
         folder = Path(SACREBLEU_DIR, name)
