@@ -59,7 +59,7 @@ class Guard {
       this.loop(source, translation),
       this.wrongLength(countCharacters(source), countCharacters(translation)),
       translation === source && this.isProse(source) && this.src.base !== this.tgt.base && "not translated",
-      found("numbers lost: ", lostNumbers(source, translation).join(" ")),
+      found("numbers lost: ", lostNumbers(source, translation, this.src, this.tgt).join(" ")),
       found("stray characters: ", this.strayCharacters(source, translation)),
       this.isOtherScript(source, translation) && "another script",
     ].filter((problem) => problem);
@@ -83,7 +83,7 @@ class Guard {
       text = text.replace(loops, "$1").replace(LOOP_IN_WORD, "$1");
       repairs.push("repetition removed");
     }
-    const corrected = withRightNumber(source, text);
+    const corrected = withRightNumber(source, text, this.src, this.tgt);
     if (corrected !== null) repairs.push("numbers corrected");
     return { text: corrected ?? text, repairs };
   }

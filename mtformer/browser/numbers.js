@@ -1,10 +1,10 @@
 "use strict";
-// Numbers in texts, and which of them a translation lacks: mtformer/text/numbers.py.
+// Numbers in texts, and which of them a translation lacks, in digits and in words: mtformer/text/numbers.py and
+// number_words.py. Languages are as describe_texts describes them.
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
-const NUMBER = /\p{Nd}+(?:[.,:'’]\p{Nd}+)*/gu;
-const SPACED_NUMBER = /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?![\p{Nd}.,])/gu; // or several numbers
+const SPACED_NUMBER = /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?!\p{Nd}|[.,]\p{Nd})/gu; // or several numbers
 const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
 // Numbers of Chinese and Japanese in 万 and 亿
@@ -15,11 +15,37 @@ const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
 const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const UNCLEAR_MYRIADS = "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*"; // tried after the others
-const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:\.(?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
+const NUMBER = new RegExp(
+  `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|\\p{Nd}+(?:[.,:'’]\\p{Nd}+)*`,
+  "gu",
+);
+const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
 
-/** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three. */
+// Numbers that are written otherwise
+const YEARS = [1100, 2099]; // nineteen eighty
+const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
+const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9 }; // zeros
+const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})`, "iuy");
+const CLOCK = new RegExp(
+  `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
+    `|(?<![${WORD}])(?:uhr|o['’]clock|noon|midnight)(?![${WORD}])`,
+  "iu",
+);
+const DECADE = new RegExp(`['’]?s(?![${WORD}])|ern?(?![${WORD}])|年代`, "uy");
+const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
+const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
+const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
+const [HOURS, MONTHS] = [24, 12];
+const MOST_DIGITS = 15; // of a number that is written otherwise
+const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
+const ATTACHED_BEFORE = /[A-Za-z_]-?$|\/$|\p{Nd}[.\-]$/u;
+const ATTACHED_AFTER = /[A-Z/月]|x\p{Nd}|-[A-Z]|[.\-]\p{Nd}/uy;
+
+/** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three, 3万50 is none. */
 function findNumbers(text) {
-  return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index }) => {
+  return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index, groups }) => {
+    if (groups.unclear !== undefined) return [];
+    if (groups.myriads !== undefined) return [numberAt(index, written, valueOfMyriads(written))];
     const parts = Array.from(written.matchAll(DECIMAL_DIGITS));
     const lengths = parts.map(([digits]) => countCharacters(digits)).sort((a, b) => a - b);
     const isDate = parts.length === 3 && ["1,4", "2,4"].includes(lengths.slice(1).join());
@@ -43,18 +69,38 @@ function mayBeAWord({ value }) {
   return value.length <= String(LARGEST_SPELLED_OUT).length && Number(value) <= LARGEST_SPELLED_OUT;
 }
 
-/** The numbers of a source that a translation lacks, unless it may spell them out. */
-function lostNumbers(source, translation) {
-  return missingNumbers(source, translation).filter((number) => !mayBeAWord(number)).map(({ text }) => text);
+/**
+ * The numbers of a source that a translation lacks. Small ones count as lost if the words of the target language are
+ * known, or if the translation has another number instead.
+ */
+function lostNumbers(source, translation, src, tgt) {
+  const lost = missingNumbers(source, translation, src, tgt);
+  if (!lost.some(mayBeAWord)) return lost.map(({ text }) => text);
+  const isSure =
+    Object.keys(tgt.number_words.stems).length > 0 || missingNumbers(translation, source, tgt, src).length > 0;
+  const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source));
+  return lost.filter(isLost).map(({ text }) => text);
+}
+
+/** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
+function isCounted({ start, end, value }, text) {
+  return Number(value) > 1 && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
+}
+
+function matchAt(sticky, text, place) {
+  sticky.lastIndex = place;
+  return sticky.exec(text);
 }
 
 /**
  * Replaces the one number that is not in the source by the one that the translation lacks; null if there is none or a
  * second candidate, or if the two have different numbers of parts, so that one may be a price and the other a time.
  */
-function withRightNumber(source, translation) {
-  const [lost, wrong] = [missingNumbers(source, translation), missingNumbers(translation, source)];
-  if (lost.length !== 1 || wrong.length !== 1 || mayBeAWord(lost[0])) return null;
+function withRightNumber(source, translation, src, tgt) {
+  const lost = missingNumbers(source, translation, src, tgt);
+  if (lost.length !== 1 || mayBeAWord(lost[0])) return null;
+  const wrong = missingNumbers(translation, source, tgt, src);
+  if (wrong.length !== 1 || hasMyriads(lost[0].text + wrong[0].text)) return null;
   const [{ start, end, value }] = wrong;
   if (findNumbers(translation).filter((number) => number.value === value).length > 1) return null; // which is wrong?
   const written = writtenLike(wrong[0], lost[0]);
@@ -73,7 +119,7 @@ function writtenLike(model, number) {
 }
 
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
-function missingNumbers(text, counterpart) {
+function missingNumbers(text, counterpart, language, counterpartLanguage) {
   let numbers = findNumbers(text);
   if (!numbers.length) return [];
   const spaced = (written) => valueOf(written.match(DECIMAL_DIGITS));
@@ -90,7 +136,117 @@ function missingNumbers(text, counterpart) {
     if (!take(spaced(written))) continue; // it is several numbers
     numbers = numbers.filter(({ start }) => start < index || start >= index + written.length);
   }
-  return numbers.reverse().filter(({ value }) => !take(value)).reverse();
+  const missing = numbers.reverse().filter(({ value }) => !take(value)).reverse();
+  if (!missing.length || missing.length > MOST_MISSING) return missing;
+  const remaining = Array.from(left).flatMap(([value, n]) => (n ? [value] : []));
+  const other = new Counterpart(text, counterpart, remaining, language, counterpartLanguage);
+  return missing.filter((number) => !other.hasOtherwise(number));
+}
+
+/**
+ * Looks for the numbers of a text in a counterpart that writes them otherwise: as words, on a clock, in millions. What
+ * may be the same is taken for the same.
+ */
+class Counterpart {
+  constructor(text, counterpart, values, language, counterpartLanguage) {
+    Object.assign(this, { text, counterpart: counterpart.toLowerCase(), words: new NumberWords(counterpartLanguage) });
+    this.hasDates = language.has_ordinals;
+    this.hasClock = CLOCK.test(text) || CLOCK.test(counterpart);
+    const inFull = findNumbers(counterpart).map((number) => scaledValue(number, counterpart));
+    this.values = new Set([...values.map(withoutIdleZeros), ...inFull.filter((value) => value !== null)]);
+    if (!this.hasClock && !(counterpartLanguage.has_ordinals && DAY_AND_MONTH.test(counterpart))) return;
+    for (const part of values.flatMap((value) => value.split(POINT).slice(0, 2)))
+      if (part.length <= 2) this.values.add(String(Number(part)));
+  }
+
+  /** Whether the counterpart has a number that it lacks as it is written. */
+  hasOtherwise({ value, end }) {
+    const [whole, ...parts] = value.split(POINT);
+    if (value.length > MOST_DIGITS || value.startsWith("00") || parts.length > 1) return false;
+    if (this.values.has(withoutIdleZeros(value)) || this.values.has(scaledValue({ value, end }, this.text))) return true;
+    const n = Number(whole);
+    if (parts.length) return this.hasBoth(end, n, parts[0]);
+    if (MINUTES.includes(whole) && this.words.haveParts(this.counterpart)) return true; // half an hour
+    const ofDecade = matchAt(DECADE, this.text, end) ? [n % 100, 1900 + (n % 100)] : [];
+    return [...this.hours(n), ...ofDecade].some((number) => this.has(number));
+  }
+
+  /** Whether the counterpart has both parts of a price, a time, a date or a decimal number. */
+  hasBoth(end, whole, part) {
+    const hours = this.hours(whole);
+    if (hours.some((hour) => this.values.has(withoutIdleZeros(`${hour}${POINT}${part}`)))) return true;
+    const hasParts = HALVES_AND_QUARTERS.includes(part) && this.words.haveParts(this.counterpart);
+    const next = hasParts ? hours.map((hour) => hour + 1) : []; // halb drei is 2:30
+    if (![...hours, ...next].some((hour) => this.has(hour))) return false;
+    const n = Number(part);
+    const digits = Array.from(part.replace(/0+$/, ""), Number);
+    if (hasParts || this.has(n) || digits.every((digit) => this.has(digit))) return true;
+    if (this.hasDates && n <= MONTHS && this.text.startsWith(".", end)) return true;
+    return part.length === 2 && [60 - n, Math.abs(30 - n)].some((minutes) => this.has(minutes));
+  }
+
+  /** A number, and the same hour on a clock of 12 or 24 hours. */
+  hours(number) {
+    return this.hasClock && number <= HOURS ? [number, (number + 12) % 24, number % 12] : [number];
+  }
+
+  has(number) {
+    return this.values.has(String(number)) || this.words.mayBeIn(this.counterpart, number);
+  }
+}
+
+/** A value without zeros that say nothing: 8·3 for 08:30, and 2 for 2.00; 007 is not 7. */
+function withoutIdleZeros(value) {
+  const place = value.indexOf(POINT);
+  if (place < 0) return value;
+  const [whole, part] = [value.slice(0, place).replace(/^0+/, "") || "0", value.slice(place + 1).replace(/0+$/, "")];
+  return part ? whole + POINT + part : whole;
+}
+
+/** The value of a number with the word after it, such as "million"; null if there is none. */
+function scaledValue({ value, end }, text) {
+  const match = matchAt(SCALE, text, end);
+  const [whole, ...parts] = value.split(POINT);
+  const decimals = parts.join(POINT);
+  const zeros = match && SCALES[match[1].toLowerCase()];
+  return match === null || decimals.length > zeros ? null : whole + decimals.padEnd(zeros, "0");
+}
+
+/** The words for numbers of a language. */
+class NumberWords {
+  constructor({ number_words: { stems, parts }, has_spaces: hasSpaces }) {
+    this.stems = new Map(Object.entries(stems).map(([value, stem]) => [Number(value), stem]));
+    this.parts = parts && new RegExp(parts, "u");
+    this.start = hasSpaces ? `(?<![${WORD}])` : "";
+  }
+
+  /** Whether a text, in small letters, has all words that a number is made of. */
+  mayBeIn(text, number) {
+    const start = number <= LARGEST_SPELLED_OUT ? this.start : ""; // German and Chinese write others together
+    const readings = [this.madeOf(number)];
+    if (number >= YEARS[0] && number <= YEARS[1])
+      readings.push([...this.madeOf(Math.floor(number / 100)), ...this.madeOf(number % 100)]);
+    const isThere = (stem) => new RegExp(`${start}(?:${stem})`, "u").test(text);
+    return readings.some((stems) => stems.length > 0 && stems.every(isThere));
+  }
+
+  /** Whether a text, in small letters, has a word for a half or a quarter. */
+  haveParts(text) {
+    return Boolean(this.parts) && this.parts.test(text);
+  }
+
+  /** The words that a number is made of: 325 of 3, 100, 20 and 5; none if there are none for it. */
+  madeOf(number) {
+    const madeOf = [];
+    for (let left = number; left; ) {
+      const base = Math.max(0, ...Array.from(this.stems.keys()).filter((value) => value <= left));
+      if (!base) return [];
+      const n = POWERS.includes(base) ? Math.floor(left / base) : 1;
+      left = POWERS.includes(base) ? left % base : left - base;
+      madeOf.push(...(n > 1 ? this.madeOf(n) : []), this.stems.get(base));
+    }
+    return madeOf;
+  }
 }
 
 /** Whether a number is written with 万 or 亿. */

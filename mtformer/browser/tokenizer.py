@@ -18,6 +18,7 @@ from mtformer.text.languages import (
     is_written_with_spaces,
     letters_of,
 )
+from mtformer.text.number_words import PARTS, STEMS
 from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -84,6 +85,7 @@ def _language(code: str) -> dict[str, Any]:
         "letters": letters_of(code),
         "numbers": {"point": point, "group": group},
         "has_spaced_groups": has_spaced_groups(code),
+        "number_words": {"stems": STEMS.get(base_language(code), {}), "parts": PARTS.get(base_language(code))},
     }
 
 

@@ -1,16 +1,17 @@
-"""Numbers in texts, and which of them a translation lacks."""
+"""Numbers in texts, and which of them a translation lacks, in digits and in words."""
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+from mtformer.text.languages import has_full_stops_in_ordinals
+from mtformer.text.number_words import LARGEST_SMALL, number_words
 
 _POINT = "·"  # between the parts of a value, whatever the text has there
 SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
-_LARGEST_SPELLED_OUT = 12  # numbers up to it may become words
-_NUMBER = re.compile(r"\d+(?:[.,:'’]\d+)*")
-_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d.,])")  # thousands, or several numbers
+_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d|[.,]\d)")  # thousands, or several numbers
 _DIGITS = re.compile(r"\d+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
@@ -22,7 +23,22 @@ _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
-_IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:\.(?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
+_NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|\d+(?:[.,:'’]\d+)*")
+_SCALES = {"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9}  # zeros
+_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
+)
+_DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
+_DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
+_MINUTES = ("15", "30", "45", "90")  # parts of an hour
+_HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
+_HOURS, _MONTHS = 24, 12
+_MOST_DIGITS = 15  # of a number that is written otherwise
+_MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
+_ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
+_ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
+_IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
 
 
 class Number(NamedTuple):
@@ -41,7 +57,7 @@ class Number(NamedTuple):
     @property
     def may_be_a_word(self) -> bool:
         """Whether a translation may spell it out: a small integer."""
-        return len(self.value) <= len(str(_LARGEST_SPELLED_OUT)) and int(self.value) <= _LARGEST_SPELLED_OUT
+        return len(self.value) <= len(str(LARGEST_SMALL)) and int(self.value) <= LARGEST_SMALL
 
     @property
     def end(self) -> int:
@@ -50,8 +66,13 @@ class Number(NamedTuple):
 
 
 def find_numbers(text: str) -> Iterator[Number]:
-    """Yield the numbers of a text in order; day, month and year of a date are three."""
+    """Yield the numbers of a text in order; day, month and year of a date are three, and 3万50 is none."""
     for match in _NUMBER.finditer(text):
+        if match["unclear"]:
+            continue
+        if match["myriads"]:
+            yield Number(match.start(), match[0], str(value_of_myriads(match[0])))
+            continue
         parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
         if len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4]):
             yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)
@@ -72,16 +93,34 @@ def _ascii(digits: str) -> str:
 
 
 def numbers_to_keep(text: str) -> list[str]:
-    """Return the numbers of a text that a translation must have, as they are written: those that are no words."""
-    return [number.text for number in find_numbers(text) if not number.may_be_a_word]
+    """Return the numbers of a text that a translation must have as they are written: those that are no words."""
+    return [number.text for number in find_numbers(text) if not (number.may_be_a_word or has_myriads(number.text))]
 
 
-def lost_numbers(source: str, translation: str) -> list[str]:
-    """Return the numbers of ``source`` that ``translation`` lacks, unless it may spell them out."""
-    return [number.text for number in _missing_in(translation, source) if not number.may_be_a_word]
+def lost_numbers(source: str, translation: str, languages: Sequence[str] | None = None) -> list[str]:
+    """Return the numbers of ``source`` that ``translation`` lacks.
+
+    It may spell them out: those up to twelve without ``languages``, else those whose words it has. Small numbers count
+    as lost if the words of the target language are known here, or if the translation has another number instead.
+    """
+    lost = _missing_in(translation, source, languages)
+    if not any(number.may_be_a_word for number in lost):
+        return [number.text for number in lost]
+    is_sure = languages is not None and bool(
+        number_words(languages[1]) or _missing_in(source, translation, languages[::-1])
+    )
+    return [number.text for number in lost if not number.may_be_a_word or (is_sure and _is_counted(number, source))]
 
 
-def with_right_number(source: str, translation: str) -> str | None:
+def _is_counted(number: Number, text: str) -> bool:
+    """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
+    is_apart = not _ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not _ATTACHED_AFTER.match(
+        text, number.end
+    )
+    return int(number.value) > 1 and is_apart
+
+
+def with_right_number(source: str, translation: str, languages: Sequence[str] | None = None) -> str | None:
     """Replace the one number that is not in ``source`` by the one that ``translation`` lacks.
 
     With a second number that is lost or wrong, nobody knows which belongs where: "3,400 von 11,000 Leuten" for "of
@@ -91,8 +130,11 @@ def with_right_number(source: str, translation: str) -> str | None:
         None if there is nothing to replace, if there is more than one candidate on a side, or if the two differ in how
         many parts they have, so that one may be a price and the other a time.
     """
-    lost, wrong = _missing_in(translation, source), _missing_in(source, translation)
-    if len(lost) != 1 or len(wrong) != 1 or lost[0].may_be_a_word:
+    lost = _missing_in(translation, source, languages)
+    if len(lost) != 1 or lost[0].may_be_a_word:
+        return None
+    wrong = _missing_in(source, translation, languages and languages[::-1])
+    if len(wrong) != 1 or has_myriads(lost[0].text + wrong[0].text):
         return None
     if sum(number.value == wrong[0].value for number in find_numbers(translation)) > 1:  # each may be the wrong one
         return None
@@ -115,8 +157,11 @@ def _written_like(model: Number, number: Number) -> str | None:
     return "".join(digits) if _POINT not in number.value else None  # thousands need no separators
 
 
-def _missing_in(counterpart: str, text: str) -> list[Number]:
-    """Return the numbers of ``text`` that ``counterpart`` lacks; the first of those that it has, but not as often."""
+def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:
+    """Return the numbers of ``text`` that ``counterpart`` lacks; the first of those that it has, but not as often.
+
+    ``languages`` are those of ``text`` and ``counterpart``: with them, words are looked for.
+    """
     numbers = list(find_numbers(text))
     if not numbers:
         return []
@@ -133,7 +178,85 @@ def _missing_in(counterpart: str, text: str) -> list[Number]:
             there[number.value] -= 1
         else:
             missing.append(number)
-    return missing[::-1]
+    if not missing or languages is None or len(missing) > _MOST_MISSING:
+        return missing[::-1]
+    other = _Counterpart(text, counterpart, +there, *languages)
+    return [number for number in reversed(missing) if not other.has_otherwise(number)]
+
+
+class _Counterpart:
+    """Looks for the numbers of a text in a counterpart that writes them otherwise: as words, on a clock, in millions.
+
+    What may be the same is taken for the same.
+    """
+
+    def __init__(self, text: str, counterpart: str, values: Iterable[str], lang: str, counterpart_lang: str) -> None:
+        """Take both texts, the values in the counterpart that belong to no other number, and the languages."""
+        self._text, self._counterpart = text, counterpart.lower()
+        self._words = number_words(counterpart_lang)
+        self._has_dates = has_full_stops_in_ordinals(lang)
+        self._has_clock = any(map(_CLOCK.search, (text, counterpart)))
+        self._values = {*map(_plain, values), *_in_full(counterpart)}
+        if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and _DATE.search(counterpart)):
+            self._values |= {str(int(part)) for value in values for part in value.split(_POINT)[:2] if len(part) <= 2}
+
+    def has_otherwise(self, number: Number) -> bool:
+        """Tell whether the counterpart has a number that it lacks as it is written."""
+        if len(number.value) > _MOST_DIGITS or number.value.startswith("00") or number.value.count(_POINT) > 1:
+            return False
+        if {_plain(number.value), _scaled(number, self._text)} & self._values:
+            return True
+        whole, *parts = number.value.split(_POINT)
+        n = int(whole)
+        if parts:
+            return self._has_both(number, n, parts[0])
+        if whole in _MINUTES and self._words.has_parts(self._counterpart):  # half an hour
+            return True
+        of_decade = {n % 100, 1900 + n % 100} if _DECADE.match(self._text, number.end) else set()
+        return any(map(self._has, self._hours(n) | of_decade))
+
+    def _has_both(self, number: Number, whole: int, part: str) -> bool:
+        """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number."""
+        hours = self._hours(whole)
+        if any(_plain(f"{hour}{_POINT}{part}") in self._values for hour in hours):
+            return True
+        has_parts = part in _HALVES_AND_QUARTERS and self._words.has_parts(self._counterpart)
+        if not any(map(self._has, {*hours, *(hour + 1 for hour in hours if has_parts)})):  # halb drei is 2:30
+            return False
+        if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):
+            return True
+        is_date = self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)
+        return is_date or (len(part) == 2 and any(map(self._has, {60 - int(part), abs(30 - int(part))})))
+
+    def _hours(self, number: int) -> set[int]:
+        """Return a number, and the same hour on a clock of 12 or 24 hours."""
+        is_hour = self._has_clock and number <= _HOURS
+        return {number, *({(number + 12) % 24, number % 12} if is_hour else ())}
+
+    def _has(self, number: int) -> bool:
+        return str(number) in self._values or self._words.may_be_in(self._counterpart, number)
+
+
+def _plain(value: str) -> str:
+    """Return a value without zeros that say nothing: 8·3 for 08:30, and 2 for 2.00; 007 is not 7."""
+    whole, _, part = value.partition(_POINT)
+    if not part:
+        return value
+    return f"{whole.lstrip('0') or '0'}{_POINT}{part.rstrip('0')}".rstrip(_POINT)
+
+
+def _in_full(text: str) -> Iterator[str]:
+    """Yield the values of the numbers before words such as "million"."""
+    return (value for number in find_numbers(text) if (value := _scaled(number, text)) is not None)
+
+
+def _scaled(number: Number, text: str) -> str | None:
+    """Return the value of a number with the word after it, such as "million"; None if there is none."""
+    match = _SCALE.match(text, number.end)
+    whole, _, decimals = number.value.partition(_POINT)
+    if match is None or len(decimals) > _SCALES[match[1].lower()]:
+        return None
+    return whole + decimals.ljust(_SCALES[match[1].lower()], "0")
 
 
 def has_myriads(text: str) -> bool:

@@ -61,6 +61,7 @@ class Guard:
     def __init__(self, tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> None:
         """Take the tokenizer, whose target characters are the expected ones, and the languages."""
         self._expected = tokenizer.tgt.characters
+        self._languages = (src_lang, tgt_lang)
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
         self._may_double = _MAY_DOUBLE.get(base_language(tgt_lang))
@@ -88,7 +89,7 @@ class Guard:
             problems.append(SHORT)
         if translation == source and self._is_prose(source) and not self._same_language:
             problems.append("not translated")
-        if lost := lost_numbers(masked.source, masked.translation):
+        if lost := lost_numbers(masked.source, masked.translation, self._languages):
             problems.append(f"numbers lost: {' '.join(lost)}")
         if self._expected is not None and not self._expected.issuperset(masked.translation):
             stray = (
@@ -148,6 +149,13 @@ class Guard:
         notes = (*translation.notes, *(FLAG + problem for problem in problems), *lost)
         return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
 
+    def may_keep_numbers(self, source: str, translation: str) -> bool:
+        """Tell whether a translation lacks numbers that a search could be made to keep."""
+        wanted = numbers_to_keep(source)
+        if sum(map(len, wanted)) > _MOST_KEPT_DIGITS:
+            return False
+        return not set(wanted).isdisjoint(lost_numbers(source, translation, self._languages))
+
     def is_damaged(self, constrained: Translation, free: Translation) -> bool:
         """Tell whether a search that had to keep numbers has found something worse than the one that had not.
 
@@ -175,7 +183,7 @@ class Guard:
         if LOOP in problems:
             loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
             text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
-        if corrected := with_right_number(masked.source, text):
+        if corrected := with_right_number(masked.source, text, self._languages):
             text, repairs = corrected, (*repairs, CORRECTED)
         return masked.unmasked(text), repairs
 
@@ -258,11 +266,6 @@ def _n_repeated_pairs(units: Sequence[str]) -> int:
 
 def _per_token(translation: Translation) -> float:
     return translation.log_prob / max(1, len(translation.tokens))
-
-
-def may_keep_numbers(source: str, translation: str) -> bool:
-    """Tell whether a translation lacks numbers that a search could be made to keep."""
-    return bool(lost_numbers(source, translation)) and sum(map(len, numbers_to_keep(source))) <= _MOST_KEPT_DIGITS
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:

@@ -23,7 +23,6 @@ from mtformer.translate.guard import (
     SOURCE_REPEATS,
     Guard,
     filled,
-    may_keep_numbers,
     stricter,
     with_lost_names,
     without_made_up,
@@ -290,7 +289,7 @@ class Planner:
                 translations = second
         checked = self._checked(guard, text, translations)
         best = checked[0]
-        if not self._can_keep_numbers or not may_keep_numbers(text, best.text):
+        if not self._can_keep_numbers or not guard.may_keep_numbers(text, best.text):
             return checked
         third = yield from self._plan_with_numbers(text)
         n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))

@@ -1,0 +1,79 @@
+"""Numbers as words: which of them a text may have, in the languages whose words are known here."""
+
+import re
+from functools import lru_cache
+
+from mtformer.text.languages import base_language, is_written_with_spaces
+
+LARGEST_SMALL = 12  # numbers up to it may become words, also such as "both" and "a dozen"
+_YEARS = range(1_100, 2_100)  # nineteen eighty
+_POWERS = {10**n for n in range(1, 10)}
+# What words for numbers start with, and some others that stand for one. Larger numbers are made of these.
+_ENGLISH = {
+    **{1: "an?(?![a-z])|one|once|first|single", 2: "two|second|both|twice|doubl|couple|pair|twin"},
+    **{3: "three|third|thrice|tripl|trio", 4: "four|quart", 5: "five|fif", 6: "six", 7: "seven|week", 8: "eight"},
+    **{9: "nin", 10: "ten|decade", 11: "eleven", 12: "twel|dozen|noon|midnight|midday", 13: "thirteen"},
+    **{14: "fourteen|fortnight", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen"},
+    **{20: "twent|score", 30: "thirt(?:y|ie)", 40: "fort(?:y|ie)", 50: "fift(?:y|ie)", 60: "sixt(?:y|ie)"},
+    **{70: "sevent(?:y|ie)", 80: "eight(?:y|ie)", 90: "ninet(?:y|ie)", 100: "hundred|centur", 1_000: "thousand|millen"},
+}
+_GERMAN = {
+    **{1: "ein|erst|je(?![a-zäöüß])", 2: "zwei|zwo|beid|doppel|verdoppel|paar|zwilling|halb|hälft", 3: "drei|dritt"},
+    **{4: "vier", 5: "fünf", 6: "sechs", 7: "sieb|woche", 8: "acht", 9: "neun", 10: "zehn|jahrzehnt", 11: "elf"},
+    **{12: "zwölf|dutzend|mittag|mitternacht", 13: "dreizehn", 14: "vierzehn", 15: "fünfzehn", 16: "sechzehn"},
+    **{17: "siebzehn", 18: "achtzehn", 19: "neunzehn", 20: "zwanzig", 30: "drei(?:ß|ss)ig", 40: "vierzig"},
+    **{50: "fünfzig", 60: "sechzig", 70: "siebzig", 80: "achtzig", 90: "neunzig", 100: "hundert", 1_000: "tausend"},
+}
+_CHINESE = {
+    **dict(enumerate("[一壹首半单] [二两兩俩双雙贰] [三叁] 四 五 六 [七周期] 八 九 十".split(), 1)),
+    **{100: "百|全", 1_000: "千", 10_000: "[万萬]", 10**8: "[亿億]"},
+}
+STEMS = {
+    "en": _ENGLISH | {10**6: "million", 10**9: "billion"},
+    "de": _GERMAN | {10**6: "million", 10**9: "milliarde"},
+    "zh": _CHINESE,
+}
+PARTS = {"en": "half|quarter", "de": "halb|viertel", "zh": "[半刻]"}  # of an hour or of another unit
+
+
+class NumberWords:
+    """The words for numbers of a language; none if they are not known here."""
+
+    def __init__(self, language: str) -> None:
+        """Take the code of a language."""
+        base = base_language(language)
+        self._stems = STEMS.get(base, {})
+        self._parts = re.compile(PARTS.get(base, "(?!)"))
+        self._start = r"(?<!\w)" if is_written_with_spaces(language) else ""
+
+    def __bool__(self) -> bool:
+        return bool(self._stems)
+
+    def may_be_in(self, text: str, number: int) -> bool:
+        """Tell whether a text, in small letters, has all words that a number is made of."""
+        start = self._start if number <= LARGEST_SMALL else ""  # German and Chinese write others together
+        readings = [self._made_of(number)]
+        if number in _YEARS:
+            readings.append(self._made_of(number // 100) + self._made_of(number % 100))
+        return any(stems and all(re.search(f"{start}(?:{stem})", text) for stem in stems) for stems in readings)
+
+    def has_parts(self, text: str) -> bool:
+        """Tell whether a text, in small letters, has a word for a half or a quarter."""
+        return self._parts.search(text) is not None
+
+    def _made_of(self, number: int) -> list[str]:
+        """Return the words that a number is made of: 325 of 3, 100, 20 and 5; none if there are none for it."""
+        made_of: list[str] = []
+        while number:
+            base = max((value for value in self._stems if value <= number), default=0)
+            if not base:
+                return []
+            n, number = divmod(number, base) if base in _POWERS else (1, number - base)
+            made_of += [*(self._made_of(n) if n > 1 else []), self._stems[base]]
+        return made_of
+
+
+@lru_cache
+def number_words(language: str) -> NumberWords:
+    """Return the words for numbers of a language."""
+    return NumberWords(language)
