@@ -277,6 +277,7 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ),
         ("explain A. B.", "unexpected arguments (B.): give one text, in quotes"),
         ("eval more", "unexpected arguments (more)"),
+        ("score more", "unexpected arguments (more)"),
     ],
 )
 def test_arguments_that_a_command_does_not_take_get_a_hint(project: Project, arguments: str, message: str) -> None:

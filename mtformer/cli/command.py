@@ -213,7 +213,7 @@ class Command(TyperCommand):
         if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
             lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""
             return f": give one text, in quotes{lines}"
-        if {"src", "tgt"} <= set(params) and len(extra) == 1 and "=" not in extra[0]:
+        if {"config", "src", "tgt"} <= set(params) and len(extra) == 1 and "=" not in extra[0]:
             return f": write two text files as --src {escaped(str(params['config']))} --tgt {escaped(extra[0])}"
         return "".join(_HINTS.get(name, "") for name in metavars)
 
