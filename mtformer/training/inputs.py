@@ -11,6 +11,7 @@ from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
@@ -64,9 +65,8 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if text.held_out and ranks.is_first:
         log.info("%s", describe_held_out(text))
-    return Inputs(
-        text, valid_pairs, _by_direction(general_valid), load_bundle(base) if base else None, tokenizer, glossary
-    )
+    bundle = load_bundle(find_model(base)) if base else None
+    return Inputs(text, valid_pairs, _by_direction(general_valid), bundle, tokenizer, glossary)
 
 
 def named_commits(config: Config) -> Config:
