@@ -117,6 +117,8 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
         ("translate a --pair en-de", "there is no option --pair here: use --from and --to"),
         ("translate a --num-beams 3", "there is no option --num-beams here: use --beam-size"),
         ("train a --max-steps 3", "there is no option --max-steps here: use --set training.max_steps=VALUE"),
+        ("train --config a", "there is no option --config here: write CONFIG without it"),
+        ("serve --model=a", "there is no option --model here: write MODEL without it"),
         ("train a --lr 3", "there is no option --lr here: use --set training.learning_rate=VALUE"),
         ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
     ],
@@ -249,6 +251,15 @@ def test_a_model_of_another_toolkit_is_to_be_imported(tmp_path: Path, files: str
     command = f"mtformer import {importable} --output FOLDER"
     assert (result.status, result.stdout) == (2, "")
     assert result.stderr == f"Error: {named} is a model of another toolkit; import it first: {command}\n"
+
+
+def test_to_fine_tune_a_model_of_another_toolkit_it_is_to_be_imported(project: Project) -> None:
+    (project.folder / "theirs").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (project.folder / "theirs" / name).touch()
+    result = project.mtformer("train", project.config, "--set", f"training.init_from={project.folder}/theirs")
+    assert (result.status, result.stdout) == (2, "")
+    assert f"import it first: mtformer import {project.folder}/theirs --output FOLDER\n" in result.stderr
 
 
 def test_a_bundle_beside_other_files_is_no_model_of_another_toolkit(tmp_path: Path) -> None:

@@ -218,12 +218,15 @@ class Command(TyperCommand):
         return "".join(_HINTS.get(name, "") for name in metavars)
 
     def _refuse(self, ctx: Any, name: str) -> None:
-        """Name the option to use instead of one that other commands or toolkits have; otherwise return."""
+        """Name what to use instead of an option that other commands or toolkits have; otherwise return."""
         from mtformer.config import Config
         from mtformer.config.problems import our_keys
         from mtformer.config.section import subsections
 
         key = name.removeprefix("--").replace("-", "_")
+        for parameter in self.params:
+            if parameter.param_type_name == "argument" and parameter.name == key:
+                ctx.fail(f"there is no option {name} here: write {parameter.metavar} without it")
         known = {spelling for parameter in self.params for spelling in parameter.opts}
         keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
         keys = keys or our_keys(key)
