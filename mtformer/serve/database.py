@@ -207,6 +207,8 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
         url = url.set(password=os.environ.get("PGPASSWORD"))
     if driver == "psycopg":
         return url, {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS}
+    if url.username is None:
+        raise UserError("--database: the URL names no user: write postgresql://USER@HOST/DATABASE")
     mode = str(url.query.get("sslmode", "prefer"))
     if mode not in _TLS:
         raise UserError(f"--database: sslmode is {', '.join(_TLS)}, not {mode}")
