@@ -220,7 +220,7 @@ def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Projec
     with pytest.raises(UserError, match="with weights as float32, and has no sample = True; the bundle"):
         Translator.load(folder, sample=True)
     model = trained.folder / "runs/config"
-    with pytest.raises(UserError, match="has no sample = True, seed = 7"):
+    with pytest.raises(UserError, match="does not support sample = True, seed = 7"):
         Translator.load(model, engine="ctranslate2", sample=True, seed=7)
     assert isinstance(Translator.load(model, engine="auto", sample=True).engine, TorchEngine)
     assert isinstance(Translator.load(model, "cpu", engine="auto").engine, CTranslate2Engine)
@@ -424,7 +424,7 @@ def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, 
         Translator.load(folder, precision="bf16")
     with pytest.raises(UserError, match="was loaded with precision = int8"):
         translator.with_options(precision="fp32")
-    with pytest.raises(UserError, match="has no sample = True; use --engine torch"):
+    with pytest.raises(UserError, match="does not support sample = True; use --engine torch"):
         translator.with_options(sample=True)
 
 

@@ -102,7 +102,13 @@ def test_what_an_engine_cannot_do_is_the_error_of_who_asks_for_it(tmp_path: Path
         AlignRequest(GOOD[0], [60] * 8),
         ScoreRequest(GOOD[0], [60]),
     ]
-    expected = [None, "has no sample = True", "has no constraints", *["the exported model has 8 positions"] * 3, None]
+    expected = [
+        None,
+        "does not support sample = True",
+        "has no constraints",
+        *["the exported model has 8 positions"] * 3,
+        None,
+    ]
     for result, message in zip(engine.submit(requests), expected, strict=True):
         if message is None:
             assert not isinstance(result, MtformerError)

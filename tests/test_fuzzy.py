@@ -185,7 +185,7 @@ def test_the_command_marks_fuzzy_matches(trained: Project, tmp_path: Path) -> No
         (["--fuzzy", "50", "--memory", "memory.tsv"], "it is a similarity, above 0 and at most 1"),
         (
             ["--fuzzy", "0.5", "--memory", "memory.tsv", "--engine", "ctranslate2"],
-            "CTranslate2 cannot do fuzzy matches",
+            "CTranslate2 does not support fuzzy matches",
         ),
     ],
 )

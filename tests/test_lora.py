@@ -284,7 +284,7 @@ def rewrite(path: Path, output: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"format": "mtformer-bundle-3"}, "no adapter that this version"),
+        ({"format": "mtformer-bundle-3"}, "not an adapter that this version"),
         ({"base": "0" * 64}, "not those that were written"),
         ({"tensors": {"model.more": torch.zeros(2, 2)}}, "not those that were written"),
     ],
@@ -306,7 +306,7 @@ def test_an_adapter_with_parameters_of_another_shape_is_refused(base: Path, tune
 def test_files_that_are_no_adapter_are_refused(base: Path, tmp_path: Path) -> None:
     (tmp_path / "text.safetensors").write_text("text")
     for path, told in (
-        (base, "no adapter that this version"),
+        (base, "not an adapter that this version"),
         (tmp_path / "text.safetensors", "not an intact safetensors file"),
         (tmp_path / "missing.safetensors", "there is no adapter"),
     ):

@@ -53,7 +53,7 @@ class Adapter:
         """
         if bundle.digest != self.base:
             raise UserError(
-                f"the adapter is one of another model: it was trained on the bundle with digest {self.base}, and this "
+                f"the adapter belongs to another model: it was trained on the bundle with digest {self.base}, and this "
                 f"one has {bundle.digest or 'none'}"
             )
         _require_shapes(self.weights, bundle)

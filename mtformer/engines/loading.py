@@ -128,7 +128,7 @@ def load_model(
     elif path is None:
         needs_torch = "bundles in memory"
     if needs_torch is not None and (engine == "ctranslate2" or (path is not None and is_exported(path))):
-        raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
+        raise UserError(f"CTranslate2 does not support {needs_torch}: use --engine torch, with a bundle")
     if adapter is not None:
         from mtformer.bundle.adapter import load_adapted
 

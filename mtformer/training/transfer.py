@@ -42,7 +42,7 @@ def describe_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> N
         wanted = ", ".join(map(str, directions))
         log.warning("%s translates %s, not %s, which it has to learn", name, bundle.header.title, wanted)
     elif not any(source.general for source in given.data.train):
-        log.warning("no source of data.train is general: the model will forget other text than this")
+        log.warning("no source of data.train is general: the model will forget how to translate other text")
     share = "as" if resolved.training.lora or not is_known else "less than"
     by_default = f" by default, {share} from scratch (training.learning_rate)"
     log.info(

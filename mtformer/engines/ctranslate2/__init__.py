@@ -13,7 +13,7 @@ def require_supported(options: SearchOptions) -> None:
         UserError: the message names them.
     """
     if refused := unsupported(options):
-        raise UserError(f"--engine ctranslate2 has no {', '.join(refused)}; use --engine torch")
+        raise UserError(f"--engine ctranslate2 does not support {', '.join(refused)}; use --engine torch")
 
 
 def unsupported(options: SearchOptions) -> list[str]:
