@@ -104,7 +104,9 @@ class Alignment:
         Punctuation that is attached to words does not link them: "chips." and "gegessen." share a full stop, no more.
         """
         tgt, src, weights = self._word_weights
-        best = _first_of_each(tgt, np.lexsort((src, -weights, tgt)))
+        order = np.lexsort((src, -weights, tgt))
+        _, firsts = np.unique(tgt[order], return_index=True)
+        best = order[firsts]  # of each target word
         return sorted(zip(src[best].tolist(), tgt[best].tolist(), strict=True))
 
     def word_weights(self) -> list[WordWeight]:
@@ -145,12 +147,6 @@ class Alignment:
 
 def _texts(text: str) -> list[str]:
     return [text[start:end] for start, end in word_spans(text)]
-
-
-def _first_of_each(words: _Places, order: _Places) -> _Places:
-    """Return the first place in ``order``, which is sorted by ``words``, of each word."""
-    _, firsts = np.unique(words[order], return_index=True)
-    return order[firsts]
 
 
 class _Membership:

@@ -185,7 +185,7 @@ class Guard:
             text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
         if corrected := with_right_number(masked.source, text, self._languages):
             text, repairs = corrected, (*repairs, CORRECTED)
-        return masked.unmasked(text), repairs
+        return text.translate(masked.hidden), repairs
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
         """Put a character of no script in place of each term, once for each time that it was found in the source."""
@@ -215,16 +215,12 @@ class _Masked(NamedTuple):
     Attributes:
         source: with a mask in place of each term.
         translation: with the same masks.
-        hidden: what each mask, by its code point, stands for in the translation.
+        hidden: what each mask, by its code point, stands for in the translation, as ``str.translate`` takes it.
     """
 
     source: str
     translation: str
     hidden: dict[int, str]
-
-    def unmasked(self, text: str) -> str:
-        """Put back the terms that the masks in ``text`` stand for."""
-        return text.translate(self.hidden)
 
 
 def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]:
@@ -291,18 +287,17 @@ def without_made_up(source: str, translation: Translation) -> Translation:
     if text == translation.text:
         return translation
     tokens = tuple(known_slots(token, source) for token in translation.tokens)
-    return replace(translation, text=text.strip(), tokens=tokens, notes=(*translation.notes, FLAG + MADE_UP_NUMBERS))
+    return replace(translation, text=text.strip(), tokens=tokens).noted(FLAG + MADE_UP_NUMBERS)
 
 
 def filled(slotted: Slotted, translation: Translation) -> Translation:
     """Return a translation with what its slots stand for, in its tokens, too."""
     [text], tokens = map(slotted.filled, ([translation.text], translation.tokens))
     notes = (FLAG + REPEATED_NUMBERS,) if slotted.repeats(translation.text) else ()
-    return replace(translation, text=text, tokens=tuple(tokens), notes=(*translation.notes, *notes))
+    return replace(translation, text=text, tokens=tuple(tokens)).noted(*notes)
 
 
 def with_lost_names(slotted: Slotted, translation: Translation) -> Translation:
     """Return a translation with a note on the codes and names that it lacks."""
     lost = slotted.lost_names(translation.text)
-    notes = (f"{FLAG}{LOST_NAMES}{' '.join(lost)}",) if lost else ()
-    return replace(translation, notes=(*translation.notes, *notes))
+    return translation.noted(f"{FLAG}{LOST_NAMES}{' '.join(lost)}") if lost else translation

@@ -5,11 +5,50 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate, repeat
+from typing import NamedTuple
 
 from mtformer.search.engine import AlignRequest, ScoreRequest
+from mtformer.text.glossary import Term
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
 from mtformer.translate.preparation import Preparation, prepared, standard_preparations
+from mtformer.translate.terms import Terms
+
+
+class Part(NamedTuple):
+    """A part of a text that the model takes at once: its ids, EOS included, and the terms in it."""
+
+    ids: list[int]
+    terms: list[Term]
+
+
+def parts_of(text: str, tokenizer: Tokenizer, terms: Terms | None, max_length: int) -> list[Part]:
+    """Encode a text, and cut it into parts of at most ``max_length`` tokens with their terms."""
+    prefix = tokenizer.prefixes.src
+    [ids] = tokenizer.encode_src([text])
+    if len(ids) == len(prefix) + 1:
+        return []
+    if terms is None:
+        return [Part(part, []) for part in _cut(ids, tokenizer, max_length)]
+    is_short = len(ids) + terms.n_added(text) <= max_length
+    parts = _cut(ids, tokenizer, max_length if is_short else max(max_length // 2, len(prefix) + 2))
+    texts = [text] if len(parts) == 1 else list(map(tokenizer.decode_src, parts))
+    matches = [terms.find(of_part) for of_part in texts]
+    annotated = map(terms.annotated, texts, matches, repeat(max_length))
+    return [
+        Part(soft or part, [match.term for match in of_part])
+        for part, soft, of_part in zip(parts, annotated, matches, strict=True)
+    ]
+
+
+def _cut(ids: list[int], tokenizer: Tokenizer, max_length: int) -> list[list[int]]:
+    """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
+    if len(ids) <= max_length:
+        return [ids]
+    prefix = tokenizer.prefixes.src
+    body = ids[len(prefix) : -1]
+    sizes = cut(tokenizer.src_tokens(body), max_length - len(prefix) - 1)
+    return [[*prefix, *part, tokenizer.special_ids.eos] for part in _parts(body, sizes)]
 
 
 @dataclass

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Vocabulary
@@ -17,7 +16,6 @@ from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
-from mtformer.text.words import cut
 from mtformer.translate.guard import (
     ADDED,
     SOURCE_REPEATS,
@@ -29,11 +27,11 @@ from mtformer.translate.guard import (
 )
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
-from mtformer.translate.pairs import Pairing
+from mtformer.translate.pairs import Pairing, parts_of
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import Preparation, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
-from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, joined
+from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, distinct, joined, with_ends
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
@@ -42,13 +40,6 @@ if TYPE_CHECKING:
 
 _SLOTS_BEAM = 8  # of a search for translations that have each slot
 _LINE_END = re.compile(r"\r?\n")
-
-
-class _Part(NamedTuple):
-    """A part of a text that the model takes at once: its ids, EOS included, and the terms in it."""
-
-    ids: list[int]
-    terms: list[Term]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,9 +96,9 @@ class Planner:
         """Translate a text, line by line, into its best translations."""
         lines, ends = _LINE_END.split(text), _LINE_END.findall(text)
         of_lines = yield from together(map(self._plan_line, lines))
-        results = of_lines[0] if not ends else [_with_ends(chosen, ends) for chosen in by_rank(of_lines)]
+        results = of_lines[0] if not ends else [with_ends(chosen, ends) for chosen in by_rank(of_lines)]
         if not self.options.sample:
-            results = _distinct(results)
+            results = distinct(results)
         if not self.alignments:
             return results
         alignments = yield from together(self.plan_alignment(text, translation.text) for translation in results)
@@ -145,7 +136,7 @@ class Planner:
 
     def _plan_begun(self, text: str, start: str, n_next: int) -> Plan[list[Translation]]:
         """Translate a text that needs no more preparation as :meth:`plan_continued` does."""
-        parts = self._parts(text, None)
+        parts = parts_of(text, self.tokenizer, None, self.max_length)
         if len(parts) != 1:
             return []
         ids = parts[0].ids
@@ -257,7 +248,7 @@ class Planner:
         found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
         if not found and self._can_keep_numbers:
             found = yield from self._plan_with_numbers(slotted.text, slots=True)
-        noted = [replace(each, notes=(*each.notes, FLAG + ADDED)) for each in found]
+        noted = [each.noted(FLAG + ADDED) for each in found]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
     def _with_slots(self, text: str) -> Slotted | None:
@@ -295,8 +286,7 @@ class Planner:
         n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
         if n_after >= n_before or guard.is_damaged(third[0], best):
             return checked
-        noted = [replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third]
-        return self._checked(guard, text, noted)
+        return self._checked(guard, text, [each.noted(FLAG + ADDED) for each in third])
 
     def _checked(self, guard: Guard, text: str, translations: Iterable[Translation]) -> list[Translation]:
         return [guard.checked(text, translation, self._missing_terms) for translation in translations]
@@ -315,7 +305,7 @@ class Planner:
 
     def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
         """Search for the translations of a text that needs no more preparation, in parts if it is too long."""
-        parts = self._parts(text, terms)
+        parts = parts_of(text, self.tokenizer, terms, self.max_length)
         if not parts:
             return [Translation("", 0.0, 0.0)]
         matches = [[] if self.fuzzy is None else self.fuzzy.find(part.ids) for part in parts]
@@ -353,34 +343,6 @@ class Planner:
 
     def _without_made_up(self, text: str, translations: Iterable[Translation]) -> list[Translation]:
         return [without_made_up(text, each) if self.slots else each for each in translations]
-
-    def _parts(self, text: str, terms: Terms | None) -> list[_Part]:
-        """Encode a text, and cut it into parts with their terms."""
-        prefix = self.tokenizer.prefixes.src
-        [ids] = self.tokenizer.encode_src([text])
-        if len(ids) == len(prefix) + 1:
-            return []
-        if terms is None:
-            return [_Part(part, []) for part in self._cut(ids, self.max_length)]
-        is_short = len(ids) + terms.n_added(text) <= self.max_length
-        parts = self._cut(ids, self.max_length if is_short else max(self.max_length // 2, len(prefix) + 2))
-        texts = [text] if len(parts) == 1 else list(map(self.tokenizer.decode_src, parts))
-        matches = [terms.find(of_part) for of_part in texts]
-        annotated = map(terms.annotated, texts, matches, [self.max_length] * len(parts))
-        return [
-            _Part(soft or part, [match.term for match in of_part])
-            for part, soft, of_part in zip(parts, annotated, matches, strict=True)
-        ]
-
-    def _cut(self, ids: list[int], max_length: int) -> list[list[int]]:
-        """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
-        if len(ids) <= max_length:
-            return [ids]
-        prefix = self.tokenizer.prefixes.src
-        body = ids[len(prefix) : -1]
-        remaining = iter(body)
-        sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)
-        return [[*prefix, *islice(remaining, size), self.tokenizer.special_ids.eos] for size in sizes]
 
     def _translation(
         self, hypothesis: Hypothesis, of_part: Sequence[Term] = (), terms: Terms | None = None
@@ -425,17 +387,3 @@ class Planner:
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return tgt_vocabulary(self.tokenizer, self.tgt_lang)
-
-
-def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:
-    """Join the translations of lines with the ends that their sources have."""
-    text = "".join(line.text + end for line, end in zip(lines, [*ends, ""], strict=True))
-    return replace(joined(lines, ""), text=text)
-
-
-def _distinct(translations: Sequence[Translation]) -> list[Translation]:
-    """Drop translations with the text of a better one, from which they differ in their tokens."""
-    first: dict[str, Translation] = {}
-    for translation in translations:
-        first.setdefault(translation.text, translation)
-    return list(first.values())

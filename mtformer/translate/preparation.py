@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 from mtformer.text.entities import outside_codes
 from mtformer.text.known_words import unknown_words
@@ -70,12 +69,7 @@ class Change:
     restore: Callable[[Sequence[Translation]], Translation]
 
 
-class Preparation(Protocol):
-    """A reversible change of texts."""
-
-    def __call__(self, text: str) -> Change | None:
-        """Return how ``text`` is changed; None leaves it as it is."""
-        ...
+Preparation = Callable[[str], Change | None]  # returns how a text is changed; None leaves it as it is
 
 
 @dataclass(frozen=True)
@@ -172,7 +166,7 @@ class KnownCharacters:
         if known == text and not unknown:
             return None
         notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
-        return Change([known], lambda parts: replace(parts[0], notes=(*parts[0].notes, *notes)))
+        return Change([known], lambda parts: parts[0].noted(*notes))
 
     def can_write(self, character: str) -> bool:
         """Tell whether the model knows a form of a character, or its small letter."""
@@ -353,7 +347,7 @@ class KnownWords:
         if not unknown:
             return None
         note = f"{FLAG}unknown: {', '.join(unknown)}"
-        return Change([text], lambda parts: replace(parts[0], notes=(*parts[0].notes, note)))
+        return Change([text], lambda parts: parts[0].noted(note))
 
 
 def known_characters(tokenizer: Tokenizer) -> KnownCharacters:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mtformer.text.glossary import Term
@@ -82,6 +82,10 @@ class Translation:
         """The problems that the translation may have, as in "numbers lost: 48"."""
         return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
 
+    def noted(self, *notes: str) -> "Translation":
+        """Return the translation with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def to_dict(self) -> dict[str, object]:
         """Return all this for JSON, without a memory, fuzzy matches or an alignment if there are none."""
         aligned = {} if self.alignment is None else {"alignment": self.alignment.to_dict()}
@@ -125,3 +129,17 @@ def joined(parts: Sequence[Translation], joiner: str) -> Translation:
         memory=tuple(recalled for part in parts for recalled in part.memory),
         fuzzy=tuple(match for part in parts for match in part.fuzzy),
     )
+
+
+def with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:
+    """Join the translations of lines with the ends that their sources have."""
+    text = "".join(line.text + end for line, end in zip(lines, [*ends, ""], strict=True))
+    return replace(joined(lines, ""), text=text)
+
+
+def distinct(translations: Sequence[Translation]) -> list[Translation]:
+    """Drop translations with the text of a better one, from which they differ in their tokens."""
+    first: dict[str, Translation] = {}
+    for translation in translations:
+        first.setdefault(translation.text, translation)
+    return list(first.values())

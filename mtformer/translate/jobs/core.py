@@ -6,7 +6,6 @@ progress, the output and its resumption, and what has been counted for the repor
 
 import gc
 import hashlib
-import logging
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +24,6 @@ from mtformer.translate.jobs.reading import available, share_of, windows
 
 if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
-
-log = logging.getLogger(__name__)
 
 Unit = TypeVar("Unit")  # a line, a paragraph or a pair
 Load = Callable[[], "Translator"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.sources.parallel import ParallelText
@@ -46,7 +46,13 @@ class NumberedPair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _PairsJob(Job[Unit]):
-    """A job that writes pairs, one on each line, each under the codes of its languages."""
+    """A job that writes pairs, one on each line, each under the codes of its languages.
+
+    Attributes:
+        left_out: what is left out, in the report.
+    """
+
+    left_out: ClassVar[str]
 
     def check(self) -> None:
         """Refuse an output that is no file; see :meth:`Job.check`."""
@@ -57,15 +63,11 @@ class _PairsJob(Job[Unit]):
     def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
         """Log how many pairs there are, and why others were left out."""
         before = f", {n_before:,} of them before it was resumed" * bool(n_before)
-        reasons = f"; {self._left_out} left out: {tallies[_LEFT_OUT]}" * bool(tallies[_LEFT_OUT].reasons)
+        reasons = f"; {self.left_out} left out: {tallies[_LEFT_OUT]}" * bool(tallies[_LEFT_OUT].reasons)
         n_pairs = "1 pair" if done.n_lines == 1 else f"{done.n_lines:,} pairs"
         log.log(
             logging.WARNING if reasons else logging.INFO, "%s written to %s%s%s", n_pairs, self.output, before, reasons
         )
-
-    @property
-    def _left_out(self) -> str:
-        return self.unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +83,9 @@ class GenerationJob(_PairsJob[Paragraph]):
     """
 
     doing = "translating"
+    left_out = "translations"
 
     text: Source | ParallelText
-
-    @property
-    def _left_out(self) -> str:
-        return "translations"
 
     def inputs(self) -> list[Path]:
         """Return the files of the text."""
@@ -155,13 +154,9 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
     """
 
     doing = "scoring"
+    unit = left_out = "pairs"
 
     text: ParallelText
-
-    @property
-    def unit(self) -> str:
-        """Pairs."""
-        return "pairs"
 
     def inputs(self) -> list[Path]:
         """Return the files of the text."""

@@ -76,7 +76,7 @@ class MarkedText:
             for stretch in self.stretches
         )
         whole = joined(translations, "")
-        return replace(whole, text=text, notes=(*whole.notes, *self.notes))
+        return replace(whole, text=text).noted(*self.notes)
 
 
 def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
