@@ -1,7 +1,6 @@
 """The stages: each is a training, a translation or a measurement that other rooms know how to do, and to resume."""
 
 import json
-import logging
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -25,8 +24,6 @@ from mtformer.translate.jobs import core
 from mtformer.translate.jobs.generation import GenerationJob
 from mtformer.translate.jobs.reading import Source
 from mtformer.translate.translator import Translator
-
-log = logging.getLogger(__name__)
 
 Text = ParallelText | Source
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -45,15 +46,13 @@ class _StoredKey(Limits):
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
-class Caller(BaseModel):
+class Caller(NamedTuple):
     """Who sends a request.
 
     Attributes:
         name: that of the key; empty where the server has no keys.
         limits: what it may do.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str = ""
     limits: Limits = Limits()
@@ -67,10 +66,7 @@ class Keys:
     """The keys of a server."""
 
     def __init__(self, keys: dict[str, _StoredKey]) -> None:
-        self._callers = {
-            key.sha256: Caller(name=name, limits=Limits(**key.model_dump(exclude={"sha256"})))
-            for name, key in keys.items()
-        }
+        self._callers = {key.sha256: Caller(name, key) for name, key in keys.items()}
 
     @classmethod
     def read(cls, path: Path) -> "Keys":

@@ -126,11 +126,6 @@ class Models:
                 yield "Translates", version.header.title
             yield from describe_model(version.header, version.size)
 
-    @property
-    def digests(self) -> list[str]:
-        """Those of the models that are loaded."""
-        return [model.digest for version in list(self._used) for model in version.engines.values()]
-
     def direction(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
         """Return the direction that is meant by two codes, in any writing; None if no model has it."""
         key, known = (src_lang, tgt_lang), self._directions

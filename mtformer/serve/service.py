@@ -1,7 +1,6 @@
 """What all interfaces of a server are adapters of: texts to translations, for a caller, within limits."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -29,8 +28,6 @@ from mtformer.text.lines import without_surrogates
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.learned import CORRUPTIONS, FEWEST_PAIRS, LearnedRules
 from mtformer.data.clean.repair import Change, Repair, decoded, repaired, without_markup
 from mtformer.data.clean.rules import PairRule, pair_rules
-from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets, exact_key, near_key
+from mtformer.data.clean.seen import HashSet, HeldOut, ManyTargets, exact_key, near_key, repeated
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
 from mtformer.support.errors import UserError
@@ -71,8 +71,8 @@ class Filters:
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
             "held_out": partial(self.held_out.contains, languages=languages, near=True),
-            "duplicates": Duplicates(exact_key).add,
-            "near_duplicates": Duplicates(near_key).add,
+            "duplicates": partial(repeated, HashSet(), exact_key),
+            "near_duplicates": partial(repeated, HashSet(), near_key),
             "many_targets": ManyTargets(languages.src_lang).add,
         }
         self._corpus_rules = {name: rule for name, rule in corpus_rules.items() if name in self.names}

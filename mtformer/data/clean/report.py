@@ -1,7 +1,6 @@
 """The report of a checkup, and a copy of the text without the pairs that have problems."""
 
 import json
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -23,8 +22,6 @@ from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.text.lines import open_output
 from mtformer.text.pairs import Example, SentencePair
-
-log = logging.getLogger(__name__)
 
 _USES = {"train": "training", "valid": "validation", "test": "test"}
 _SHOWN = 60  # characters of each side of an example

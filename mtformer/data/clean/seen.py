@@ -103,16 +103,9 @@ class HashSet:
         return repeated
 
 
-class Duplicates:
-    """Finds the pairs of a text that occurred before."""
-
-    def __init__(self, key: Callable[[str], str]) -> None:
-        """Compare the keys of each side."""
-        self._key, self._seen = key, HashSet()
-
-    def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
-        """Return for each pair whether it occurred before."""
-        return self._seen.add(_pair_hashes(pairs, self._key)).tolist()
+def repeated(seen: HashSet, key: Callable[[str], str], pairs: Sequence[SentencePair]) -> list[bool]:
+    """Return for each pair whether one with the same keys has been ``seen``, and add it to those."""
+    return seen.add(_pair_hashes(pairs, key)).tolist()
 
 
 class ManyTargets:
@@ -126,12 +119,12 @@ class ManyTargets:
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
         """Return for each pair whether its source had 20 other targets before."""
-        is_repeated = self._pairs.add(_pair_hashes(pairs, exact_key)).tolist()
+        is_repeated = repeated(self._pairs, exact_key, pairs)
         keys = hashes(exact_key(pair.src) for pair in pairs)
         is_known = self._sources.add(keys).tolist()
         many = []
-        for pair, key, repeated, known in zip(pairs, keys.tolist(), is_repeated, is_known, strict=True):
-            if known and not repeated and len(letters_key(pair.src)) >= self._least:
+        for pair, key, is_repeat, known in zip(pairs, keys.tolist(), is_repeated, is_known, strict=True):
+            if known and not is_repeat and len(letters_key(pair.src)) >= self._least:
                 self._counts[key] += 1
             many.append(self._counts[key] >= _MOST_TARGETS)
         return many

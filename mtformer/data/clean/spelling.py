@@ -5,7 +5,6 @@ was read in another encoding ("pøítel" for "přítel") has words that become w
 again. Both are learned from the corpus itself, which therefore must have them right in most of its texts.
 """
 
-import logging
 import math
 import re
 import unicodedata
@@ -14,8 +13,6 @@ from collections.abc import Sequence
 from itertools import islice, permutations
 
 import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
-
-log = logging.getLogger(__name__)
 
 _ENCODINGS = "sloppy-windows-1250", "sloppy-windows-1252", "iso-8859-2", "mac-roman", "cp850", "sloppy-windows-1251"
 _WORD = re.compile(r"[^\W\d_]+")

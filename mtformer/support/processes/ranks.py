@@ -21,8 +21,6 @@ from torch.distributed.rendezvous import rendezvous
 
 from mtformer.support.errors import MtformerError, UserError
 
-log = logging.getLogger(__name__)
-
 Item = TypeVar("Item")
 
 
