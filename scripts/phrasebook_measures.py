@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mtformer.phrasebook import german_words
 from mtformer.phrasebook.lexicon import LEXICON, Entry, Name, senses
 from mtformer.phrasebook.meaning import NounPhrase, Pronoun, Sentence
 from mtformer.phrasebook.numerals import form
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, clauses_of, entries, held_out, phrases_of
+
+WORDS = LANGUAGES | {"de": german_words}  # the modules that know the forms of words
 
 _Span = tuple[int, int]  # start and end, in characters
 
@@ -86,7 +89,7 @@ def _alternatives(text: str) -> re.Pattern[str]:
 
 
 def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozenset[str]]:
-    forms = LANGUAGES[tgt_lang].forms
+    forms = WORDS[tgt_lang].forms
     for entry in entries(saying.meaning) if isinstance(saying.meaning, Sentence) else ():
         if _tells_senses_apart(entry, tgt_lang):
             words = frozenset(word for word in forms(entry) if _count(word, tgt))
@@ -96,7 +99,7 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
 
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
     """Return whether the language has different words for the senses of the English word."""
-    forms = LANGUAGES[language].forms
+    forms = WORDS[language].forms
     return any(forms(entry).isdisjoint(forms(sense)) for sense in senses(entry))
 
 
@@ -144,7 +147,7 @@ def _pattern(forms: set[str], language: str) -> re.Pattern[str]:
 
 def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
     """Yield the forms that each part of the meaning may have, the same parts in every language."""
-    module = LANGUAGES[language]
+    module = WORDS[language]
     for entry in entries(meaning):
         yield module.forms(entry)
     for clause in clauses_of(meaning):
@@ -160,12 +163,11 @@ def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
 
 def _head_forms(phrase: NounPhrase, language: str) -> set[str]:
     """Return the forms of a name or pronoun; :func:`entries` has the nouns."""
-    module = LANGUAGES[language]
     match phrase.head:
         case Name() as name:
             return {name.form(language)}
         case Pronoun.IT:
-            return {"it" if language == "en" else module.pronoun(phrase)} - {""}
+            return {"it" if language == "en" else LANGUAGES[language].pronoun(phrase)} - {""}
         case Pronoun() as pronoun:
-            return module.pronoun_forms(pronoun)
+            return WORDS[language].pronoun_forms(pronoun)
     return set()

@@ -248,7 +248,7 @@ def test_no_noun_stands_idle(train: tuple[Saying, ...]) -> None:
 @pytest.mark.parametrize("language", ["de", "zh"])
 def test_no_word_of_several_meanings_is_left_out_of_the_questions(language: str) -> None:
     """Each has a form that stands in the sentences which have it, if its meanings have different translations."""
-    forms = LANGUAGES[language].forms
+    forms = measures.WORDS[language].forms
     for saying in held_out("ambiguous"):
         assert isinstance(saying.meaning, Sentence)
         for entry in entries(saying.meaning):

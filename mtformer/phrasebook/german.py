@@ -1,12 +1,11 @@
 """German: from meaning to words. The finite verb is second, first or last; the rest of the verb closes the clause."""
 
-import re
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 from mtformer.phrasebook.english import finish
-from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.german_words import GENDERS, IT, PRONOUNS, THE, determiner_of, imperative, noun_form, present
+from mtformer.phrasebook.lexicon import Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -28,36 +27,6 @@ from mtformer.phrasebook.meaning import (
 )
 from mtformer.phrasebook.numerals import form
 
-# Articles and endings by case for m, f, n and plural.
-_THE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
-_DER_ENDINGS = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # dieser, welcher
-_EIN_ENDINGS = {"nom": "- e - e", "acc": "en e - e", "dat": "em er em en"}  # ein, kein, mein
-_WEAK = {"nom": "e e e en", "acc": "en e e en", "dat": "en en en en"}  # adjectives after der
-_MIXED = {"nom": "er e es en", "acc": "en e es en", "dat": "en en en en"}  # after ein
-_STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # after nothing
-_GENDERS = ("m", "f", "n", "pl")
-
-_PRONOUNS = {
-    "nom": dict(zip(Pronoun, "ich du er sie es wir sie wer was".split(), strict=True)),
-    "acc": dict(zip(Pronoun, "mich dich ihn sie es uns sie wen was".split(), strict=True)),
-    "dat": dict(zip(Pronoun, "mir dir ihm ihr ihm uns ihnen wem was".split(), strict=True)),
-}
-_POSSESSIVES = dict(zip(Pronoun, "mein dein sein ihr sein unser ihr wessen -".split(), strict=True))
-_IT = {"m": "er", "f": "sie", "n": "es"}
-
-# Present tense: ich, du, er, and the plural of wir and sie.
-_IRREGULAR = {
-    "sein": ("bin", "bist", "ist", "sind"),
-    "haben": ("habe", "hast", "hat", "haben"),
-    "werden": ("werde", "wirst", "wird", "werden"),
-    "können": ("kann", "kannst", "kann", "können"),
-    "müssen": ("muss", "musst", "muss", "müssen"),
-    "wollen": ("will", "willst", "will", "wollen"),
-    "möchten": ("möchte", "möchtest", "möchte", "möchten"),
-    "mögen": ("mag", "magst", "mag", "mögen"),
-    "wissen": ("weiß", "weißt", "weiß", "wissen"),
-}
-_WAS = ("war", "warst", "war", "waren")
 _MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "wollen"}
 _CONTRACTIONS = {
     "in dem ": "im ",
@@ -277,53 +246,16 @@ def _verb_group(clause: Clause) -> _VerbGroup:
     if clause.tense is Tense.FUTURE:
         return _VerbGroup(present("werden", person, plural), closing=infinitive)
     if verb is None:
-        return _VerbGroup(
-            _WAS[_index(person, plural)] if clause.tense is Tense.PAST else present("sein", person, plural)
-        )
+        return _VerbGroup(present("war" if clause.tense is Tense.PAST else "sein", person, plural))
     if clause.tense in (Tense.PAST, Tense.PERFECT):
         return _VerbGroup(present(verb.auxiliary, person, plural), closing=verb.german_participle)
     return _VerbGroup(present(verb.german, person, plural, verb.german_third), prefix=verb.prefix)
-
-
-def _index(person: int, plural: bool) -> int:
-    return 3 if plural else person - 1
-
-
-@cache
-def present(infinitive: str, person: int, plural: bool, third: str = "") -> str:
-    """Return the present tense; ``third`` is the third person singular, which shows vowel changes: *fährt*, *liest*."""
-    if infinitive in _IRREGULAR:
-        return _IRREGULAR[infinitive][_index(person, plural)]
-    if plural:
-        return infinitive
-    if person == 3:
-        return third
-    if person == 1:
-        if infinitive.endswith("eln"):
-            return infinitive.removesuffix("eln") + "le"
-        return infinitive.removesuffix("n") + ("e" if infinitive.endswith("ern") else "")
-    if infinitive.endswith("ten") and not third.endswith("et"):  # braten, er brät: du brätst
-        return f"{third}st"
-    stem = third.removesuffix("t")
-    return f"{stem}t" if stem.endswith(("s", "ß", "z", "x")) else f"{stem}st"
 
 
 def _imperative(clause: Clause) -> _VerbGroup:
     if clause.verb is None:
         return _VerbGroup("sei")
     return _VerbGroup(imperative(clause.verb), prefix=clause.verb.prefix)
-
-
-@cache
-def imperative(verb: Verb) -> str:
-    """Return the informal imperative: *komm*, *warte*, *lies*, *fahr*."""
-    if verb.imperative:
-        return verb.imperative
-    stem = verb.german.removesuffix("n").removesuffix("e")
-    changed = verb.german_third.removesuffix("t")
-    if "e" in stem and changed.count("i") > stem.count("i"):  # essen, isst: iss
-        return changed
-    return f"{stem}e" if re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
 
 
 def _place(place: Place | None) -> str:
@@ -370,83 +302,30 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
         case Pronoun.IT if phrase.antecedent:
             return pronoun(phrase)
         case Pronoun():
-            return _PRONOUNS[case][phrase.head]
+            return PRONOUNS[case][phrase.head]
         case Name():
             return phrase.head.german
     if phrase.det is Det.HOW_MUCH:
         return "wie viel"
     noun = phrase.head
-    gender = _GENDERS.index("pl" if phrase.plural else noun.gender)
-    determiner, endings = _determiner(phrase, case, gender, negated=negated)
+    gender = GENDERS.index("pl" if phrase.plural else noun.gender)
+    determiner, endings = determiner_of(phrase, case, gender, negated=negated)
     adjective = phrase.adjective.german_stem + endings[case].split()[gender] if phrase.adjective else ""
-    words = f"{determiner} {adjective} {_noun(noun, case, plural=phrase.plural)}"
+    words = f"{determiner} {adjective} {noun_form(noun, case, plural=phrase.plural)}"
     return " ".join(words.split()) + _relative(phrase)
 
 
 def pronoun(it: NounPhrase) -> str:
     """Return the pronoun for a noun, by its gender."""
-    return _IT[it.antecedent.gender if it.antecedent else "n"]
-
-
-def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) -> tuple[str, dict[str, str]]:
-    """Return the determiner and the adjective endings that follow it."""
-    ein_ending = _EIN_ENDINGS[case].split()[gender].strip("-")
-    der_ending = _DER_ENDINGS[case].split()[gender]
-    if negated:
-        return f"kein{ein_ending}", _MIXED
-    if isinstance(phrase.owner, Name):
-        name = phrase.owner.german
-        return f"{name}'" if name.endswith(("s", "x", "z")) else f"{name}s", _STRONG
-    if phrase.owner:
-        return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
-    if phrase.count:
-        return form(phrase.count, "de", digits=phrase.digits), _STRONG
-    determiners = {
-        Det.A: (f"ein{ein_ending}", _MIXED),
-        Det.THE: (_THE[case].split()[gender], _WEAK),
-        Det.THIS: (f"dies{der_ending}", _WEAK),
-        Det.WHICH: (f"welch{der_ending}", _WEAK),
-        Det.HOW_MANY: ("wie viele", _STRONG),
-    }
-    return determiners.get(phrase.det, ("", _STRONG))
-
-
-def _noun(noun: Noun, case: str, *, plural: bool) -> str:
-    if plural:
-        if not noun.german_plural:  # zwei Kaffee
-            return noun.german
-        return noun.german_plural + ("n" if case == "dat" and not noun.german_plural.endswith(("n", "s")) else "")
-    return noun.german_plural if noun.weak and case != "nom" else noun.german
+    return IT[it.antecedent.gender if it.antecedent else "n"]
 
 
 def _relative(phrase: NounPhrase) -> str:
     clause = phrase.relative
     if clause is None or clause.verb is None or not isinstance(phrase.head, Noun):
         return ""
-    gender = _GENDERS.index("pl" if phrase.plural else phrase.head.gender)
+    gender = GENDERS.index("pl" if phrase.plural else phrase.head.gender)
     case = "nom" if phrase.relative_role == "subject" else clause.verb.case
-    pronoun = _THE[case].split()[gender] if (case, gender) != ("dat", 3) else "denen"
+    pronoun = THE[case].split()[gender] if (case, gender) != ("dat", 3) else "denen"
     missing = replace(clause, asked=Asked.SUBJECT) if phrase.relative_role == "subject" else clause
     return f", {_verb_last(missing, pronoun)},"
-
-
-def forms(entry: Entry) -> set[str]:
-    """Return the distinct forms of a noun, verb or adjective."""
-    match entry:
-        case Noun():
-            return {entry.german, entry.german_plural, _noun(entry, "dat", plural=True)} - {""}
-        case Adjective():
-            endings = {ending for case in _STRONG.values() for ending in case.split()}
-            return {entry.german, *(entry.german_stem + ending for ending in endings)}
-        case Verb():
-            singular = (present(entry.german, person, False, entry.german_third) for person in (1, 2, 3))
-            finite = {*singular, entry.german, imperative(entry)}
-            return finite | {entry.prefix + form for form in finite} | {entry.german_participle}
-    return set()
-
-
-def pronoun_forms(pronoun: Pronoun) -> set[str]:
-    """Return the forms of a personal pronoun, the possessive included."""
-    endings = {ending for case in _EIN_ENDINGS.values() for ending in case.replace("-", "").split()} | {""}
-    possessives = {_POSSESSIVES[pronoun] + ending for ending in endings}
-    return {words[pronoun] for words in _PRONOUNS.values()} | possessives
