@@ -25,6 +25,8 @@ from mtformer.cli import main
 from mtformer.config import ResolvedTraining
 
 if TYPE_CHECKING:
+    from browser import Opener
+    from hub_server import HubServer
     from servers import Client
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)  # of every tokenizer that is trained here
@@ -283,3 +285,23 @@ def server(bundle: Path) -> "Iterator[Client]":
 
     with running(bundle) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def opener() -> "Iterator[Opener]":
+    """A browser, which opens pages."""
+    from browser import started  # which imports Playwright
+
+    with started() as opener:
+        yield opener
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[HubServer]":
+    """A hub of data sets and models, and an empty cache."""
+    from hub_server import serve_hub
+
+    folder = tmp_path_factory.mktemp("server") / "hub"
+    folder.mkdir()
+    with serve_hub(folder, cache=folder.parent / "cache") as server:
+        yield server

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Opener, needs_browser, started
+from browser import Opener, needs_browser
 from browser_tokens import hostile_lines
 from conftest import Project, sentence_pairs
 from nasty_report import read_suite
@@ -79,13 +79,6 @@ def write_page(path: Path, bundle: Path) -> Path:
     text = assemble("engine", "", data=data, assets=ENGINE_ASSETS, computes=True)
     path.write_text(text.replace("</body>", f"<script>{_START}</script></body>"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
-    """A browser."""
-    with started() as opener:
-        yield opener
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 import torch
-from browser import Opener, needs_browser, started
+from browser import Opener, needs_browser
 from conftest import Project
 from playwright.sync_api import Page, expect
 from test_explain_page import HOSTILE, KEPT, LATIN
@@ -88,12 +88,6 @@ def explainer_of(bundle: Bundle, **options: Any) -> Explainer:
     search = SearchConfig.model_validate(bundle.header.search.model_dump()).updated(**options)
     length = bundle.header.architecture.max_length
     return Explainer.of(TorchEngine(bundle.model), bundle.tokenizer, search, tgt_lang="de", max_length=length)
-
-
-@pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
-    with started() as opener:
-        yield opener
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Opener, needs_browser, started
+from browser import Opener, needs_browser
 from conftest import Project
 from playwright.sync_api import Page
 
@@ -49,12 +49,6 @@ def large(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
                 block["values"] = random.normal(size=block["shape"])
         trace["matrices"] *= 4
     return explanation
-
-
-@pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
-    with started() as opener:
-        yield opener
 
 
 @pytest.fixture(scope="module")

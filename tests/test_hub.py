@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 import pytest
 import yaml
-from hub_server import HubClient, HubServer, serve_hub
+from hub_server import HubClient, HubServer
 from pyarrow import parquet
 
 from mtformer.support.hub import why_unreachable
@@ -73,14 +73,6 @@ class Client(HubClient):
         kind, answer = self.ask("read", source)
         assert kind == "MtformerError", answer
         return answer
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
-    folder = tmp_path_factory.mktemp("server") / "hub"
-    folder.mkdir()
-    with serve_hub(folder, cache=folder.parent / "cache") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from conftest import Project
-from hub_server import HubClient, HubServer, serve_hub
+from hub_server import HubClient, HubServer
 from pretrained import KINDS
 
 from mtformer.bundle.format import load_bundle
@@ -58,14 +58,6 @@ class Client(HubClient):
         raised, answer = self.ask("import", {"model": model, **given})
         assert raised == kind, answer
         return answer
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
-    folder = tmp_path_factory.mktemp("server") / "hub"
-    folder.mkdir()
-    with serve_hub(folder, cache=folder.parent / "cache") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
 """The page of a server, in a headless browser, and what it asks the server for."""
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import docx
 import pytest
-from browser import Opener, needs_browser, started
+from browser import Opener, needs_browser
 from playwright.sync_api import FilePayload, Page, expect
 from servers import Client, running
 
@@ -26,12 +25,6 @@ def translation(server: Client) -> str:
     """What the interface of LibreTranslate says for the text."""
     answer = server.post("/translate", {"q": TEXT, "source": "en", "target": "de"}).json()
     return str(answer["translatedText"])
-
-
-@pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
-    with started() as opener:
-        yield opener
 
 
 @needs_browser

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Opener, needs_browser, started
+from browser import Opener, needs_browser
 from conftest import Project
 from playwright.sync_api import Page, expect
 
@@ -24,13 +24,6 @@ TEXT = "\n".join(LINES)
 TRANSLATED = ["das rote Haus mag ein kleiner Hund.", "mein alter Freund braucht dieses grüne Auto."]
 TRANSLATION = "\n".join(TRANSLATED)
 MARKUP = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-
-
-@pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
-    """One browser for all tests."""
-    with started() as opener:
-        yield opener
 
 
 @pytest.fixture(scope="module")
