@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from difflib import SequenceMatcher
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from mtformer.evaluate.comparison import Estimate, Outcome, SentenceDifference
@@ -43,19 +44,14 @@ def mark_differences(before: str, after: str, tgt_lang: str) -> tuple[list[Segme
     changes = [places for kind, *places in matcher.get_opcodes() if kind != "equal"]
     removed = [(ours[i].start(), ours[j - 1].end()) for i, j, _, _ in changes if i < j]
     added = [(theirs[i].start(), theirs[j - 1].end()) for _, _, i, j in changes if i < j]
-    return list(_segments(before, removed)), list(_segments(after, added))
+    return _segments(before, removed), _segments(after, added)
 
 
-def _segments(text: str, spans: list[tuple[int, int]]) -> Iterator[Segment]:
+def _segments(text: str, spans: list[tuple[int, int]]) -> list[Segment]:
     """Divide ``text`` at the ends of the different spans, which are given in order and do not overlap."""
-    end = 0
-    for start, stop in spans:
-        if end < start:
-            yield Segment(text[end:start], False)
-        yield Segment(text[start:stop], True)
-        end = stop
-    if end < len(text):
-        yield Segment(text[end:], False)
+    places = [0, *chain.from_iterable(spans), len(text)]
+    segments = (Segment(text[start:end], bool(n % 2)) for n, (start, end) in enumerate(pairwise(places)))
+    return [segment for segment in segments if segment.text]
 
 
 _PLAIN = ("[-", "-]"), ("{+", "+}")  # as in the word diffs of wdiff and Git

@@ -62,9 +62,8 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     free = [place for place in places if place.at.step > n_forced][:_N_STEPS]
     sentences = []
     if places and places[0].at.step <= n_forced:
-        which, values = _standing(word, places[0])
-        likeliest = "the likeliest" if places[0].at.rank == 1 else "the {rank_th} likeliest"
-        sentences.append(Sentence(f"The prefix excludes it at step {{step}}, where {which} was {likeliest}.", values))
+        standing, values = _standing(word, places[0])
+        sentences.append(Sentence(f"The prefix excludes it at step {{step}}, where {standing}.", values))
     best = _best_translation(explainer, trace, pattern, free)
     if best is not None:
         has_word = pattern.search(best.text) is not None
@@ -137,7 +136,7 @@ def _best_translation(
 
 
 def _standing(word: str, place: _Place) -> tuple[str, dict[str, str | int]]:
-    """Return a template for what a word was at a place, one of its tokens or itself, and the values."""
+    """Return a template for how likely a word was at a place, one of its tokens or itself, and the values."""
     at = place.at
     number = at.step - len(place.prefix) + place.n_tokens
     values: dict[str, str | int] = {
@@ -151,20 +150,19 @@ def _standing(word: str, place: _Place) -> tuple[str, dict[str, str | int]]:
         "rank_th": _ordinal(at.rank),
     }
     which = "“{word}”" if at.token.label == word else "“{token}”, the {number_th} of its {n_tokens} tokens,"
-    return which, values
+    return f"{which} was " + ("the likeliest" if at.rank == 1 else "the {rank_th} likeliest"), values
 
 
 def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool) -> list[Sentence]:
     """Describe the place at which the word leads to the best translation, and that translation."""
     at = best.place.at
-    which, values = _standing(word, best.place)
-    likeliest = "the likeliest" if at.rank == 1 else "the {rank_th} likeliest"
+    how_likely, values = _standing(word, best.place)
     if at.gap < 0:
         gap = "{gap} nats likelier than “{chosen}”, which the search chose"
     else:
         gap = "{gap} nats less likely than “{chosen}”"
     values |= {"gap": f"{abs(at.gap):.2f}", "chosen": best.place.chosen.label}
-    standing = Sentence(f"At step {{step}} {which} was {likeliest}: {gap}.", values)
+    standing = Sentence(f"At step {{step}} {how_likely}: {gap}.", values)
     scores: dict[str, str | int] = {
         "text": best.text,
         "score": fixed(best.score, 3),
