@@ -1,9 +1,8 @@
 """Rules on the choices of a search: functions of the prefixes and of the log probabilities of the next tokens."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -32,15 +31,9 @@ class Prefixes:
         return self.ids.size(2) - 1
 
 
-class Processor(Protocol):
-    """A rule on the next token."""
-
-    def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
-        """Return log probabilities (n, K, V) instead of the given ones, which it may change in place.
-
-        -inf forbids a token. The others are not normalized again: a hypothesis keeps the model's probabilities.
-        """
-        ...
+# A rule on the next token: returns log probabilities (n, K, V) instead of the given ones, which it may change in place.
+# -inf forbids a token. The others are not normalized again: a hypothesis keeps the model's probabilities.
+Processor = Callable[[Prefixes, Tensor], Tensor]
 
 
 class Penalty(ABC):

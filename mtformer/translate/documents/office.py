@@ -8,7 +8,7 @@ from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
 from mtformer.translate.documents.inline import Text
-from mtformer.translate.documents.runs import Runs
+from mtformer.translate.documents.runs import paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Block, Source
 
@@ -69,7 +69,7 @@ read_excel = partial(_read, program="Excel", main=r"xl/workbook\.xml", patterns=
 
 def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
     source, encoding = archive.read_xml(name)
-    blocks = list(Runs(source, dialect, joins=not settings.bilingual).blocks())
+    blocks = list(paragraphs(source, dialect, joins=not settings.bilingual))
     if headings:
         blocks = [block for block in blocks if _plain(block) not in headings]
     return TextDocument(Source(source.text, blocks), encoding, settings)

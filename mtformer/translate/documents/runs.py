@@ -46,32 +46,27 @@ class _Field:
     is_open: bool = False
 
 
-class Runs:
-    """Finds the paragraphs of a part."""
+def paragraphs(
+    source: MarkupSource, dialect: Dialect, *, joins: bool, within: tuple[int, int] | None = None
+) -> Iterator[Block]:
+    """Yield the paragraphs of a part.
 
-    def __init__(self, source: MarkupSource, dialect: Dialect, *, joins: bool = True) -> None:
-        """Take the part and the names in it.
-
-        Args:
-            source: the part.
-            dialect: the names.
-            joins: whether pairs of empty elements go around words; see :func:`.paired`.
-        """
-        self._source, self._dialect, self._joins = source, dialect, joins
-
-    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Yield the paragraphs among some of the part's tokens."""
-        stop = len(self._source.tokens) if stop is None else stop
-        number = start
-        while number < stop:
-            kind, name, _, _ = self._source.tokens[number]
-            if kind is TokenKind.START and name in self._dialect.paragraphs:
-                paragraph = _Paragraph(self._source, self._dialect, number)
-                yield from paragraph.blocks(joins=self._joins)
-                for inside in paragraph.nested:
-                    yield from self.blocks(*inside)
-                number = self._source.end(number)
-            number += 1
+    Args:
+        source: the part.
+        dialect: the names in it.
+        joins: whether pairs of empty elements go around words; see :func:`.paired`.
+        within: the tokens among which they are, from the first to before the last; None for all.
+    """
+    number, stop = within or (0, len(source.tokens))
+    while number < stop:
+        kind, name, _, _ = source.tokens[number]
+        if kind is TokenKind.START and name in dialect.paragraphs:
+            paragraph = _Paragraph(source, dialect, number)
+            yield from paragraph.blocks(joins=joins)
+            for inside in paragraph.nested:
+                yield from paragraphs(source, dialect, joins=joins, within=inside)
+            number = source.end(number)
+        number += 1
 
 
 class _Paragraph:
