@@ -66,10 +66,6 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", text.casefold())
 
 
-def _pair_hashes(pairs: Sequence[SentencePair], key: Callable[[str], str]) -> Hashes:
-    return hashes(f"{key(src)}\n{key(tgt)}" for src, tgt in pairs)
-
-
 class HashSet:
     """A growing set of hashes as sorted arrays, each at least twice as long as the next; 8 bytes for each hash.
 
@@ -105,7 +101,7 @@ class HashSet:
 
 def repeated(seen: HashSet, key: Callable[[str], str], pairs: Sequence[SentencePair]) -> list[bool]:
     """Return for each pair whether one with the same keys has been ``seen``, and add it to those."""
-    return seen.add(_pair_hashes(pairs, key)).tolist()
+    return seen.add(hashes(f"{key(src)}\n{key(tgt)}" for src, tgt in pairs)).tolist()
 
 
 class ManyTargets:

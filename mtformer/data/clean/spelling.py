@@ -16,6 +16,7 @@ import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in w
 
 _ENCODINGS = "sloppy-windows-1250", "sloppy-windows-1252", "iso-8859-2", "mac-roman", "cp850", "sloppy-windows-1251"
 _WORD = re.compile(r"[^\W\d_]+")
+_MARKS = re.compile("[\u0300-\u036f]")
 _OTHER_LETTERS = str.maketrans("łŁđĐøØħĦı", "lLdDoOhHi")  # which Unicode does not decompose
 _FEWEST_TEXTS = 500  # that teach anything
 _TOO_FEW = f"fewer than {_FEWEST_TEXTS} good pairs are too few to learn from"
@@ -39,11 +40,7 @@ def without_diacritics(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFD", text.translate(_OTHER_LETTERS))
-    return unicodedata.normalize("NFC", "".join(filter(_is_no_mark, decomposed)))
-
-
-def _is_no_mark(character: str) -> bool:
-    return not "\u0300" <= character <= "\u036f"
+    return unicodedata.normalize("NFC", _MARKS.sub("", decomposed))
 
 
 def _with_neighbours(words: Sequence[str], place: int) -> tuple[str, str]:

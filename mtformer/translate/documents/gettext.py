@@ -88,7 +88,7 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
             key = match["key"] or key
             if not key or (match["key"] and key in entry.texts):
                 raise UserError(f"{name}:{number}: this line belongs to no message: {line.strip()[:50]}")
-            entry.texts[key] = entry.texts.get(key, "") + _unescaped(match["text"])
+            entry.texts[key] = entry.texts.get(key, "") + _ESCAPE.sub(_character, match["text"])
             entry.spans[key] = (entry.spans.get(key, (begin, 0))[0], position + len(line.rstrip()))
         position += len(line) + 1
     if entry.texts:
@@ -103,10 +103,6 @@ def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
         src = entry.texts["msgid"] if is_one else entry.texts.get("msgid_plural", entry.texts["msgid"])
         if not entry.texts[key].strip() or entry.is_fuzzy:
             yield from plain_block(entry.spans[key], src, lambda tgt: _quoted(tgt, line_end), is_kept=False)
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text)
 
 
 def _character(match: re.Match[str]) -> str:
