@@ -141,6 +141,7 @@ def report_references(translator: Translator, src: Path, ref: Path) -> None:
     found: Counter[str] = Counter()
     for pair in pairs:
         found.update({problem.partition(":")[0] for problem in translator.guard.problems(*pair)})
+        found["names lost"] += bool(translator.guard.lost_names(*pair))
     print(f"{len(pairs):,} pairs")
     for problem, n in found.most_common():
         print(f"{problem:45}{n:6}")

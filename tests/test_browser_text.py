@@ -21,6 +21,7 @@ from mtformer.browser.tokenizer import SCRIPTS, character_rules
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
+from mtformer.text import lost_names
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.adopt import adopt
@@ -80,6 +81,14 @@ def foreign(model: bytes, *others: str) -> bytes:
     texts = [token.text for token in read_tokens(model) if token.text not in SPECIAL_TOKENS]
     vocabulary = [*SPECIAL_TOKENS, ">>de<<", *texts[::-2], "▁Haus", *others]
     return with_rule(in_order(model, vocabulary, {">>de<<"}), RULES["identity"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def names() -> Iterator[None]:
+    """Look for lost names with the small vocabularies here, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lost_names, "FEWEST_TOKENS", 100)
+        yield
 
 
 @pytest.fixture(scope="module")

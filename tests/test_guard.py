@@ -14,6 +14,7 @@ from engines import given, result_of
 from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
+from mtformer.text import lost_names
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import lost_numbers, with_right_number
 from mtformer.text.pairs import SentencePair
@@ -112,6 +113,7 @@ def german(tokenizer: Tokenizer) -> Guard:
         ("It costs 2.30.", "Es kostet 11.", "numbers lost: 2.30"),
         ("11 dogs bark at night.", "Hunde bellen in der Nacht.", "numbers lost: 11"),
         ("8 dogs bark at night.", "Hunde bellen in der Nacht.", "numbers lost: 8"),
+        ("The lake is 312.25 km wide.", "Der See ist 312 durch die 25.", "numbers lost: 312.25"),
         ("In 1980 a dog ran.", "Ein Hund rannte 80 Meter.", "numbers lost: 1980"),
         ("At 2.30 pm a dog runs.", "Um 14.45 Uhr läuft ein Hund.", "numbers lost: 2.30"),
         ("There are 1,900 dogs.", "Es gibt neun Hunde.", "numbers lost: 1,900"),
@@ -204,6 +206,50 @@ def test_numbers_of_other_languages(
 ) -> None:
     found = Guard(tokenizer, *languages).problems(source, translation)
     assert tuple(problem for problem in found if problem.startswith("numbers")) == problems
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "notes"),
+    [
+        ("My friend Kowalczyk lives here.", "Mein Freund lebt hier.", ("check: names lost: Kowalczyk",)),
+        ("Anna Kowalczyk, Lech Zorti and Zorti", "Anna", ("check: names lost: Kowalczyk Lech Zorti",)),
+        ("My friend Kowalczyk lives here.", "Mein Freund Kowalski lebt hier.", ()),
+        ("Kowalczyk lives here.", "Er lebt hier.", ()),  # as any word at the start of a sentence
+        ('He asks: "Where is it?"', "Er fragt: „Wo ist es?“", ()),
+        ("I met KOWALCZYK at the Court.", "Ich traf ihn vor Gericht.", ()),
+        ("Here is Kowalczyk 17.", "Hier ist 71.", ("check: numbers corrected", "check: names lost: Kowalczyk")),
+    ],
+)
+def test_lost_names_are_noted_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, source: str, translation: str, notes: tuple[str, ...]
+) -> None:
+    characters = "".join(map(chr, range(33, 127))) + "äöüÄÖÜß„“"
+    config = TokenizerConfig(vocab_size=400, joint=True, user_symbols=["court"])
+    tokenizer = train_tokenizer([SentencePair(characters, "x")] * 10, config, "en", "de", adjust=True)
+    assert Guard(tokenizer, "en", "de").lost_names(source, translation) == []  # the vocabulary is too small
+    monkeypatch.setattr(lost_names, "FEWEST_TOKENS", 100)
+    guard = Guard(tokenizer, "en", "de")
+    checked = guard.checked(source, Translation(translation, 0.0, 0.0), nothing_missing)
+    assert checked.notes == notes
+    assert checked.text == translation.replace("71", "17")
+    term = Translation(translation, 0.0, 0.0, terms=(Term("Kowalczyk", "Mein Freund"),))
+    assert not any("Kowalczyk" in note for note in guard.checked("friend Kowalczyk", term, nothing_missing).notes)
+
+
+@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("de", "en"), ("en", "zh"), ("en", "lv"), ("en", "und")])
+def test_names_are_not_looked_for_where_others_have_capitals_or_names_change(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, src_lang: str, tgt_lang: str
+) -> None:
+    monkeypatch.setattr(lost_names, "FEWEST_TOKENS", 100)
+    assert Guard(tokenizer, src_lang, tgt_lang).lost_names("My friend Kowalczyk", "x") == []
+
+
+def test_a_model_with_slots_keeps_names_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_names, "FEWEST_TOKENS", 100)
+    pairs = [SentencePair("".join(map(chr, range(33, 127))), "x")] * 10
+    config = TokenizerConfig(vocab_size=400, joint=True, slots=True)
+    guard = Guard(train_tokenizer(pairs, config, "en", "de", adjust=True), "en", "de")
+    assert guard.lost_names("My friend Kowalczyk", "x") == []
 
 
 def attempt(second: str, first: str = "", source: str = SOURCE) -> tuple[list[Translation], list[SearchOptions]]:

@@ -43,8 +43,8 @@ const FEWEST_COPIED_WORDS = 4;
 
 /** Finds problems of translations. The languages are as describe_texts describes them. */
 class Guard {
-  constructor(tokenizer, src, tgt) {
-    Object.assign(this, { src, tgt });
+  constructor(tokenizer, src, tgt, findsNames) {
+    Object.assign(this, { tokenizer, src, tgt, findsNames });
     this.expected = tokenizer.tgt.characters;
     const density = (language) => (language.has_spaces ? 1 : DENSITY);
     this.ratio = density(src) / density(tgt);
@@ -68,9 +68,13 @@ class Guard {
   /** Repairs a translation as far as that is possible without the model, and notes the problems that are left. */
   checked(source, translation) {
     let problems = this.problems(source, translation.text);
-    if (!problems.length) return translation;
-    const { text, repairs } = this.repaired(source, translation.text, problems);
+    const { text, repairs } = problems.length
+      ? this.repaired(source, translation.text, problems)
+      : { text: translation.text, repairs: [] };
     if (repairs.length) problems = [...repairs, ...this.problems(source, text)];
+    const names = this.findsNames ? lostNames(source, text, this.tokenizer) : [];
+    if (names.length) problems.push(LOST_NAMES + names.join(" "));
+    if (!problems.length) return translation;
     return { text, notes: [...new Set([...translation.notes, ...problems.map((problem) => FLAG + problem)])] };
   }
 

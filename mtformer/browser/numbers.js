@@ -35,7 +35,7 @@ const DECADE = new RegExp(`['’]?s(?![${WORD}])|ern?(?![${WORD}])|年代`, "uy"
 const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
-const [HOURS, MONTHS] = [24, 12];
+const [HOURS, DAYS, MONTHS] = [24, 31, 12];
 const MOST_DIGITS = 15; // of a number that is written otherwise
 const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 const ATTACHED_BEFORE = /[A-Za-z_]-?$|\/$|\p{Nd}[.\-]$/u;
@@ -171,8 +171,12 @@ class Counterpart {
     return [...this.hours(n), ...ofDecade].some((number) => this.has(number));
   }
 
-  /** Whether the counterpart has both parts of a price, a time, a date or a decimal number. */
+  /**
+   * Whether the counterpart has both parts of a price, a time, a date or a decimal number. As two numbers in digits only
+   * a time or a date is written, or what may be one: 312.25 is not 312 and 25.
+   */
   hasBoth(end, whole, part) {
+    if (whole > DAYS && this.values.has(String(whole))) return false;
     const hours = this.hours(whole);
     if (hours.some((hour) => this.values.has(withoutIdleZeros(`${hour}${POINT}${part}`)))) return true;
     const hasParts = HALVES_AND_QUARTERS.includes(part) && this.words.haveParts(this.counterpart);

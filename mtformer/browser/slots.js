@@ -41,6 +41,8 @@ const CAPITALIZED = new RegExp(
   `(?<![A-Za-z\\u00c0-\\u017f'’\\-])${LATIN_NAME}(?: ${LATIN_NAME})*(?![A-Za-z\\u00c0-\\u017f])`,
   "gu",
 );
+const INSIDE = new RegExp(`(?<=[a-z,;] )${LATIN_NAME}(?![A-Za-z\\u00c0-\\u017f])`, "gu"); // a sentence
+const FEWEST_SHARED_LETTERS = 3; // of a name and what it may have become
 const NAME_WORD = new RegExp(`[${LETTER}]+`, "gu");
 const CAPITALIZED_NOUNS = ["de", "lb"];
 const DETERMINED = new RegExp(
@@ -118,6 +120,18 @@ class SlotMaker {
       return [{ start, text: text.slice(start, index + group.length), kind: "names" }];
     });
   }
+}
+
+/** The names inside of sentences that the model has to spell and a translation lacks: mtformer/text/lost_names.py. */
+function lostNames(source, translation, tokenizer) {
+  const small = translation.toLowerCase();
+  const isSpelled = (word) => tokenizer.countSrcTokens(word) >= FEWEST_TOKENS_OF_RARE;
+  const isKept = (word) => Array.from(word).some((_, i) => {
+    const letters = word.slice(i, i + FEWEST_SHARED_LETTERS);
+    return letters.length === FEWEST_SHARED_LETTERS && small.includes(letters);
+  });
+  const names = [...new Set(source.match(INSIDE))];
+  return names.filter((name) => isSpelled(name) && isSpelled(name.toLowerCase()) && !isKept(name.toLowerCase()));
 }
 
 function isNounAfter(before) {

@@ -19,7 +19,7 @@ class TextPlanner {
     this.joiner = tgt.has_spaces ? " " : "";
     this.preparations = preparationsOf(this.tokenizer, src, tgt, words);
     this.characters = new KnownCharacters(this.tokenizer.src);
-    this.guard = new Guard(this.tokenizer, src, tgt);
+    this.guard = new Guard(this.tokenizer, src, tgt, direction.finds_lost_names);
     this.slotMaker = slots && new SlotMaker(this.tokenizer, slots, src, tgt);
   }
 

@@ -18,6 +18,7 @@ from mtformer.text.languages import (
     is_written_with_spaces,
     letters_of,
 )
+from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS
 from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
@@ -92,7 +93,11 @@ def _language(code: str) -> dict[str, Any]:
 def _direction(header: Header, tokenizer: Tokenizer, pair: LanguagePair) -> dict[str, Any]:
     tokens = header.prefix_tokens(pair)
     prefixes = tokenizer.prefixes_of(tokens.src, tokens.tgt)
-    return {**pair._asdict(), "src_prefix": list(prefixes.src), "tgt_prefix": list(prefixes.tgt)}
+    return {
+        **pair._asdict(),
+        **{"src_prefix": list(prefixes.src), "tgt_prefix": list(prefixes.tgt)},
+        "finds_lost_names": finds_lost_names(tokenizer, *pair),
+    }
 
 
 def character_rules(character_map: bytes) -> dict[str, str]:

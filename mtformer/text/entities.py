@@ -48,8 +48,8 @@ _FOUND = re.compile(
 )
 _FEWEST_FEW, _MOST_FEW = 2, 4
 _WORD = re.compile(r"[^\W\d_]+")
-_LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
-_CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_LATIN_NAME}(?: {_LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
+LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
+_CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?: {LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
 _CAPITALIZED_NOUNS = ("de", "lb")
 _DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: der, ihren alten, Toms
     r"(?<!\w)(?:(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
@@ -58,7 +58,7 @@ _DETERMINED = re.compile(  # what comes next in German is a noun rather than a n
 )
 _LONGEST_BEFORE = 100  # characters before a word that tell a noun
 _GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
-_FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
+FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
 _NOUN = re.compile(r"[ÄÖÜäöüß]|(?:ung|heit|keit|schaft|chen|lein|ismus|tät|ion|nis)(?:e[ns]?|[ns])?$")  # of German
 _SPELLED_OUT = {
@@ -184,7 +184,7 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
             before = text[max(0, word.start() - _LONGEST_BEFORE) : word.start()]
             is_noun = _NOUN.search(word[0]) is not None or _is_noun_after(before)
             return n >= _FEWEST_SPELLED and is_spelled and not is_noun
-        return n >= _FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
+        return n >= FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
     for group in _CAPITALIZED.finditer(text):
         words = [word for word in _WORD.finditer(text, *group.span()) if word.start()]

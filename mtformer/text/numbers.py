@@ -33,7 +33,7 @@ _DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
 _DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
-_HOURS, _MONTHS = 24, 12
+_HOURS, _DAYS, _MONTHS = 24, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
 _MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
 _ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
@@ -216,7 +216,12 @@ class _Counterpart:
         return any(map(self._has, self._hours(n) | of_decade))
 
     def _has_both(self, number: Number, whole: int, part: str) -> bool:
-        """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number."""
+        """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number.
+
+        As two numbers in digits only a time or a date is written, or what may be one: 312.25 is not 312 and 25.
+        """
+        if whole > _DAYS and str(whole) in self._values:
+            return False
         hours = self._hours(whole)
         if any(_plain(f"{hour}{_POINT}{part}") in self._values for hour in hours):
             return True

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -62,6 +63,7 @@ class Guard:
         """Take the tokenizer, whose target characters are the expected ones, and the languages."""
         self._expected = tokenizer.tgt.characters
         self._languages = (src_lang, tgt_lang)
+        self._tokenizer = tokenizer if finds_lost_names(tokenizer, src_lang, tgt_lang) else None
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
         self._may_double = _MAY_DOUBLE.get(base_language(tgt_lang))
@@ -140,14 +142,23 @@ class Guard:
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
         """Repair a translation as far as that is possible without the model, and note the problems that are left."""
         problems = self.problems(source, translation.text, translation.terms)
-        if not problems:
-            return translation
-        repaired, repairs = self._repaired(source, translation, problems)
+        repaired, repairs = self._repaired(source, translation, problems) if problems else (translation.text, ())
         if repairs:
             problems = (*repairs, *self.problems(source, repaired, translation.terms))
+        if names := self.lost_names(source, repaired, translation.terms):
+            problems = (*problems, f"{LOST_NAMES}{' '.join(names)}")
+        if not problems:
+            return translation
         lost = missing(translation.terms, repaired) if repairs else ()
         notes = (*translation.notes, *(FLAG + problem for problem in problems), *lost)
         return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
+
+    def lost_names(self, source: str, translation: str, terms: Sequence[Term] = ()) -> list[str]:
+        """Return the names that a translation lacks: no problems that another search may solve."""
+        if self._tokenizer is None:
+            return []
+        masked = self._mask(source, translation, terms)
+        return lost_names(masked.source, masked.translation, self._tokenizer)
 
     def may_keep_numbers(self, source: str, translation: str) -> bool:
         """Tell whether a translation lacks numbers that a search could be made to keep."""
