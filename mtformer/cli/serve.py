@@ -26,6 +26,7 @@ _DEMO: dict[str, Any] = {
         "user_symbols": list("0123456789"),
         "vocab_size": 3_000,
         "character_coverage": 1,
+        "slots": False,
     },
     "model": {"preset": "tiny", "positions": "sinusoidal", "dropout": 0},
     "training": {
