@@ -33,6 +33,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.engine import EngineError, SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
+from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
@@ -209,13 +210,14 @@ def given_tokenizer() -> Tokenizer:
     [
         tokenizer_with(),
         tokenizer_with(type="bpe"),
+        tokenizer_with(slots=True),
         tokenizer_with(type="bpe", normalization="nfkc"),
         tokenizer_with(type="char", normalization="nfkc"),
         tokenizer_with(type="byte", normalization="identity"),
         tokenizer_with(normalization="identity"),
         given_tokenizer(),
     ],
-    ids=lambda ours: f"{ours.src.type}-{ours.src.form}",
+    ids=lambda ours: f"{ours.src.type}-{ours.src.form}" + "-slots" * ours.has_slots,
 )
 def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(ours: Tokenizer) -> None:
     pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
@@ -237,6 +239,13 @@ def test_symbols_that_a_user_has_defined_are_an_error_for_transformers() -> None
     model = tokenizer_with(user_symbols=["{name}"]).src_model
     with pytest.raises(UserError, match=r"cannot keep \{name\} \(tokenizer.user_symbols\) whole"):
         to_fast_tokenizer(model, max_length=256)
+
+
+def test_transformers_never_write_slots() -> None:
+    tokenizer = tokenizer_with(slots=True)
+    bundle = untrained(src_vocab_size=tokenizer.vocab_size, tgt_vocab_size=tokenizer.vocab_size)
+    suppressed = to_transformers(replace(bundle, tokenizer=tokenizer)).generation_config.suppress_tokens
+    assert {*tokenizer.tgt.ids(SLOTS)} < {*suppressed}
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])

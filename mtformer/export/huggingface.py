@@ -44,6 +44,7 @@ from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
+from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.sentencepiece_file import BPE as BPE_MODEL
 from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, Token, read_settings, read_tokens
 from mtformer.text.tokenizer.vocabulary import CONTROL_CHARACTERS, form_of
@@ -147,11 +148,12 @@ def to_transformers(bundle: Bundle) -> Any:
         _fill(model, bundle.model, FAMILIES[kind])
     search, header = bundle.header.search, bundle.header
     forced = () if header.languages else header.prefix_tokens(header.language_pairs[0]).tgt
+    slots = bundle.tokenizer.tgt.ids(SLOTS) if bundle.tokenizer.has_slots else []
     model.generation_config = GenerationConfig(
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
         max_new_tokens=min(_max_new_tokens(header), model.config.max_position_embeddings - 1),
-        suppress_tokens=architecture.special_ids.never,
+        suppress_tokens=[*architecture.special_ids.never, *slots],
         forced_bos_token_id=next(iter(bundle.tokenizer.tgt.ids(forced)), None),
         **_special_ids(header),
     )
@@ -253,7 +255,8 @@ def to_fast_tokenizer(model: bytes, *, max_length: int, special: Sequence[str] =
         UserError: it has tokens that a user has defined.
     """
     tokens, settings = read_tokens(model), read_settings(model)
-    if symbols := [token.text for token in tokens if token.kind == Kind.USER_DEFINED]:
+    # No text has slots, which translate alone puts into it.
+    if symbols := [token.text for token in tokens if token.kind == Kind.USER_DEFINED and token.text not in SLOTS]:
         raise UserError(
             f"the tokenizers of transformers cannot keep {', '.join(symbols)} (tokenizer.user_symbols) whole without "
             "putting spaces after them"
