@@ -11,6 +11,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
 from mtformer.support.errors import UserError
+from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.adopt import adopt, read_tokenizer
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.sentencepiece_file import (
@@ -196,6 +197,17 @@ def test_keys_that_contradict_the_model_are_refused(tmp_path: Path, settings: di
     (tmp_path / "joint.model").write_bytes(trained())
     with pytest.raises(UserError, match=message):
         read_tokenizer(TokenizerConfig.model_validate({"model": tmp_path / "joint.model"} | settings))
+
+
+def test_a_model_with_slots_decides_that_there_are_some(tmp_path: Path) -> None:
+    model = tmp_path / "slots.model"
+    model.write_bytes(adopt(trained(), user_symbols=SLOTS))
+    assert read_tokenizer(TokenizerConfig(model=model)).settings.slots
+    with pytest.raises(UserError, match=r"tokenizer\.slots = False contradicts .*slots\.model, .*remove slots"):
+        read_tokenizer(TokenizerConfig(model=model, slots=False))
+    model.write_bytes(trained())
+    assert read_tokenizer(TokenizerConfig(model=model)).settings.slots is False
+    assert read_tokenizer(TokenizerConfig(model=model, slots=True, user_symbols=["{x}", SLOTS[0]])).settings.slots
 
 
 def test_models_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -170,6 +170,11 @@ def test_good_translations_have_no_problems(german: Guard, source: str, translat
     assert german.problems(source, translation) == ()
 
 
+def test_many_thousands_with_spaces_are_compared_in_linear_time() -> None:
+    """Else a request could hold a server for minutes."""
+    assert lost_numbers("1 000, " * 15_000, "1 000, " * 15_000, ("en", "de")) == []
+
+
 def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
     chinese, english = Guard(tokenizer, "en", "zh"), Guard(tokenizer, "zh", "en")
     assert chinese.problems(SOURCE, "我们狗在雪里玩。") == ()

@@ -94,8 +94,6 @@ def test_slots_are_for_trained_tokenizers_of_enough_text(
 ) -> None:
     config = load(folder, f"{MINIMAL}\ntokenizer: {json.dumps(given)}\n")
     assert resolve(config, Facts(n_pairs)).tokenizer.slots == has_slots
-    adopted = TokenizerConfig(model=folder / "a.model", type=config.tokenizer.type, slots=config.tokenizer.slots)
-    assert resolve(config, Facts(n_pairs, tokenizer=adopted)).tokenizer.slots == bool(given.get("slots"))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ function writtenLike(model, number) {
 
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
-  let numbers = findNumbers(text);
+  const numbers = findNumbers(text);
   if (!numbers.length) return [];
   const spaced = (written) => valueOf(written.match(DECIMAL_DIGITS));
   const left = new Map(); // how often the counterpart has each value
@@ -132,11 +132,12 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     if (n) left.set(value, n - 1);
     return n > 0;
   };
+  const inside = new Set(); // of numbers with spaces: where their parts may start
   for (const { 0: written, index } of text.matchAll(SPACED_NUMBER)) {
     if (!take(spaced(written))) continue; // it is several numbers
-    numbers = numbers.filter(({ start }) => start < index || start >= index + written.length);
+    for (let place = index; place < index + written.length; place++) inside.add(place);
   }
-  const missing = numbers.reverse().filter(({ value }) => !take(value)).reverse();
+  const missing = numbers.filter(({ start }) => !inside.has(start)).reverse().filter(({ value }) => !take(value)).reverse();
   if (!missing.length || missing.length > MOST_MISSING) return missing;
   const remaining = Array.from(left).flatMap(([value, n]) => (n ? [value] : []));
   const other = new Counterpart(text, counterpart, remaining, language, counterpartLanguage);

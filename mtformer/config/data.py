@@ -208,7 +208,7 @@ class TokenizerConfig(Section):
     slots: bool | None = None
     """Add tokens that stand for a number, a code or a name, in half of the training pairs whose sides share any, and in
     all texts to translate: such a translation has exactly the number of its source. Default: for 5,000 training pairs
-    or more, unless `type` is `char` or `byte` or the SentencePiece models are given."""
+    or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that it has."""
     sampling: float = Field(default=0.0, ge=0, le=1)
     """Sample another segmentation in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or BPE's merge dropout."""
     model: InputPath | None = None

@@ -147,8 +147,8 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
 
 
 def _suits_slots(tokenizer: TokenizerConfig, n_pairs: int) -> bool:
-    """Tell whether a tokenizer has slots by default: those of others are kept as they are."""
-    return n_pairs >= _SLOTS_PAIRS and tokenizer.type in ("unigram", "bpe") and not tokenizer.paths
+    """Tell whether a tokenizer that is trained has slots by default."""
+    return n_pairs >= _SLOTS_PAIRS and tokenizer.type in ("unigram", "bpe")
 
 
 def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:

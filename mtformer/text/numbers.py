@@ -167,11 +167,13 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
         return []
     there = Counter(number.value for number in find_numbers(counterpart))
     there.update(_value(_DIGITS.findall(match[0])) for match in _SPACED.finditer(counterpart))
+    inside: set[int] = set()  # of numbers with spaces: where their parts may start
     for match in _SPACED.finditer(text):
         value = _value(_DIGITS.findall(match[0]))
         if there[value]:  # else it is several numbers
             there[value] -= 1
-            numbers = [number for number in numbers if not match.start() <= number.start < match.end()]
+            inside.update(range(*match.span()))
+    numbers = [number for number in numbers if number.start not in inside]
     missing = []
     for number in reversed(numbers):
         if there[number.value]:

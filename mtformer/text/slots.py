@@ -39,7 +39,7 @@ _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 
 def never_split(config: TokenizerConfig) -> list[str]:
     """Return the tokens that a tokenizer never splits: those of its user, and slots if it is to have them."""
-    return [*config.user_symbols, *(SLOTS if config.slots else ())]
+    return list(dict.fromkeys([*config.user_symbols, *(SLOTS if config.slots else ())]))
 
 
 def find_slots(text: str) -> Iterator[tuple[int, str]]:

@@ -54,7 +54,12 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
             raise UserError(f"{path}: {error}") from None
         symbols = ()  # the target has none
     tokenizer = Tokenizer(*models)
-    decided = {"type": tokenizer.src.type, "vocab_size": tokenizer.vocab_size, "normalization": tokenizer.src.form}
+    decided = {
+        "type": tokenizer.src.type,
+        "vocab_size": tokenizer.vocab_size,
+        "normalization": tokenizer.src.form,
+        "slots": tokenizer.has_slots,
+    }
     for key, value in decided.items():
         given = getattr(config, key)
         if key in config.model_fields_set and given not in (None, value):
