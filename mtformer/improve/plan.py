@@ -88,7 +88,7 @@ def _before_student(baseline: Baseline, n_teachers: int) -> list[Stage]:
     n_forward = 1 + n_teachers - n_backward
     per_text = _EPOCHS_PER_TEXT / baseline.n_epochs
     texts = [
-        Stage("forward", "translate the sources with the baseline and the teachers", n_forward * per_text),
+        Stage("forward", "translate the sources with the baseline and teachers", n_forward * per_text),
         Stage("backward", "translate the targets with the reverse model", n_backward * per_text),
     ]
     if baseline.n_monolingual:
