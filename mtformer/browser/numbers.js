@@ -24,7 +24,7 @@ const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multip
 // Numbers that are written otherwise
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
-const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9 }; // zeros
+const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
 const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})`, "iuy");
 const CLOCK = new RegExp(
   `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
@@ -32,6 +32,8 @@ const CLOCK = new RegExp(
   "iu",
 );
 const DECADE = new RegExp(`['’]?s(?![${WORD}])|ern?(?![${WORD}])|年代`, "uy");
+const CENTURY = /00-?(?:tal|lu[kv]u)/; // på 1800-talet is in the 19th century
+const DISCOUNT = "折"; // 8折 is 20% off
 const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
@@ -153,6 +155,7 @@ class Counterpart {
     Object.assign(this, { text, counterpart: counterpart.toLowerCase(), words: new NumberWords(counterpartLanguage) });
     this.hasDates = language.has_ordinals;
     this.hasClock = CLOCK.test(text) || CLOCK.test(counterpart);
+    this.hasCenturies = CENTURY.test(text) || CENTURY.test(counterpart);
     const inFull = findNumbers(counterpart).map((number) => scaledValue(number, counterpart));
     this.values = new Set([...values.map(withoutIdleZeros), ...inFull.filter((value) => value !== null)]);
     if (!this.hasClock && !(counterpartLanguage.has_ordinals && DAY_AND_MONTH.test(counterpart))) return;
@@ -169,7 +172,8 @@ class Counterpart {
     if (parts.length) return this.hasBoth(end, n, parts[0]);
     if (MINUTES.includes(whole) && this.words.haveParts(this.counterpart)) return true; // half an hour
     const ofDecade = matchAt(DECADE, this.text, end) ? [n % 100, 1900 + (n % 100)] : [];
-    return [...this.hours(n), ...ofDecade].some((number) => this.has(number));
+    const ofCentury = this.hasCenturies ? [n >= 100 ? Math.floor(n / 100) + 1 : 100 * (n - 1)] : [];
+    return [...this.hours(n), ...ofDecade, ...ofCentury].some((number) => this.has(number));
   }
 
   /**
@@ -208,11 +212,13 @@ function withoutIdleZeros(value) {
   return part ? whole + POINT + part : whole;
 }
 
-/** The value of a number with the word after it, such as "million"; null if there is none. */
+/** The value of a number with the word after it, such as "million" or 折; null if there is none. */
 function scaledValue({ value, end }, text) {
   const match = matchAt(SCALE, text, end);
   const [whole, ...parts] = value.split(POINT);
   const decimals = parts.join(POINT);
+  if (text.startsWith(DISCOUNT, end) && (whole + decimals).length <= 2)
+    return String(100 - Number((whole + decimals).padEnd(2, "0")));
   const zeros = match && SCALES[match[1].toLowerCase()];
   return match === null || decimals.length > zeros ? null : whole + decimals.padEnd(zeros, "0");
 }
@@ -231,6 +237,8 @@ class NumberWords {
     const readings = [this.madeOf(number)];
     if (number >= YEARS[0] && number <= YEARS[1])
       readings.push([...this.madeOf(Math.floor(number / 100)), ...this.madeOf(number % 100)]);
+    if (this.stems.has(0) && number > 9) // digit by digit: 一九九八
+      readings.push([Array.from(String(number), (digit) => this.stems.get(Number(digit))).join("")]);
     const isThere = (stem) => new RegExp(`${start}(?:${stem})`, "u").test(text);
     return readings.some((stems) => stems.length > 0 && stems.every(isThere));
   }

@@ -26,7 +26,7 @@ _GERMAN = {
 }
 _CHINESE = {
     **dict(enumerate("[一壹首半单] [二两兩俩双雙贰] [三叁] 四 五 六 [七周期] 八 九 十".split(), 1)),
-    **{100: "百|全", 1_000: "千", 10_000: "[万萬]", 10**8: "[亿億]"},
+    **{0: "[〇零○]", 100: "百|全", 1_000: "千", 10_000: "[万萬]", 10**8: "[亿億]"},
 }
 STEMS = {
     "en": _ENGLISH | {10**6: "million", 10**9: "billion"},
@@ -55,6 +55,8 @@ class NumberWords:
         readings = [self._made_of(number)]
         if number in _YEARS:
             readings.append(self._made_of(number // 100) + self._made_of(number % 100))
+        if 0 in self._stems and number > 9:  # digit by digit: 一九九八
+            readings.append(["".join(self._stems[int(digit)] for digit in str(number))])
         return any(stems and all(re.search(f"{start}(?:{stem})", text) for stem in stems) for stems in readings)
 
     def has_parts(self, text: str) -> bool:

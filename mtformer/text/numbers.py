@@ -24,12 +24,17 @@ MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
 _NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|\d+(?:[.,:'’]\d+)*")
-_SCALES = {"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9}  # zeros
+_SCALES = {  # zeros
+    **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
+    **{"百": 2, "千": 3},
+}
 _SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})", re.IGNORECASE)
 _CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
 _DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
+_CENTURY = re.compile(r"00-?(?:tal|lu[kv]u)")  # på 1800-talet is in the 19th century
+_DISCOUNT = "折"  # 8折 is 20% off
 _DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
@@ -198,6 +203,7 @@ class _Counterpart:
         self._words = number_words(counterpart_lang)
         self._has_dates = has_full_stops_in_ordinals(lang)
         self._has_clock = any(map(_CLOCK.search, (text, counterpart)))
+        self._has_centuries = any(map(_CENTURY.search, (text, counterpart)))
         self._values = {*map(_plain, values), *_in_full(counterpart)}
         if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and _DATE.search(counterpart)):
             self._values |= {str(int(part)) for value in values for part in value.split(_POINT)[:2] if len(part) <= 2}
@@ -215,7 +221,8 @@ class _Counterpart:
         if whole in _MINUTES and self._words.has_parts(self._counterpart):  # half an hour
             return True
         of_decade = {n % 100, 1900 + n % 100} if _DECADE.match(self._text, number.end) else set()
-        return any(map(self._has, self._hours(n) | of_decade))
+        of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()
+        return any(map(self._has, self._hours(n) | of_decade | of_century))
 
     def _has_both(self, number: Number, whole: int, part: str) -> bool:
         """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number.
@@ -253,14 +260,16 @@ def _plain(value: str) -> str:
 
 
 def _in_full(text: str) -> Iterator[str]:
-    """Yield the values of the numbers before words such as "million"."""
+    """Yield the values of the numbers before words such as "million", or before 折."""
     return (value for number in find_numbers(text) if (value := _scaled(number, text)) is not None)
 
 
 def _scaled(number: Number, text: str) -> str | None:
-    """Return the value of a number with the word after it, such as "million"; None if there is none."""
+    """Return the value of a number with the word after it, such as "million" or 折; None if there is none."""
     match = _SCALE.match(text, number.end)
     whole, _, decimals = number.value.partition(_POINT)
+    if text.startswith(_DISCOUNT, number.end) and len(whole + decimals) <= 2:
+        return str(100 - int((whole + decimals).ljust(2, "0")))
     if match is None or len(decimals) > _SCALES[match[1].lower()]:
         return None
     return whole + decimals.ljust(_SCALES[match[1].lower()], "0")
