@@ -229,6 +229,7 @@ def test_numbers_of_other_languages(
         ("My friend Kowalczyk lives here.", "Mein Freund lebt hier.", ("check: names lost: Kowalczyk",)),
         ("Anna Kowalczyk, Lech Zorti and Zorti", "Anna", ("check: names lost: Kowalczyk Lech Zorti",)),
         ("My friend Kowalczyk lives here.", "Mein Freund Kowalski lebt hier.", ()),
+        ("I met Šū there.", "Ich traf Šū dort.", ()),
         ("Kowalczyk lives here.", "Er lebt hier.", ()),  # as any word at the start of a sentence
         ('He asks: "Where is it?"', "Er fragt: „Wo ist es?“", ()),
         ("I met KOWALCZYK at the Court.", "Ich traf ihn vor Gericht.", ()),

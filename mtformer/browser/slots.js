@@ -126,7 +126,7 @@ class SlotMaker {
 function lostNames(source, translation, tokenizer) {
   const small = translation.toLowerCase();
   const isSpelled = (word) => tokenizer.countSrcTokens(word) >= FEWEST_TOKENS_OF_RARE;
-  const isKept = (word) => Array.from(word).some((_, i) => {
+  const isKept = (word) => small.includes(word) || Array.from(word).some((_, i) => {
     const letters = word.slice(i, i + FEWEST_SHARED_LETTERS);
     return letters.length === FEWEST_SHARED_LETTERS && small.includes(letters);
   });

@@ -33,5 +33,5 @@ def lost_names(source: str, translation: str, tokenizer: Tokenizer) -> list[str]
         if min(map(tokenizer.n_src_tokens, (name, name.lower()))) >= FEWEST_TOKENS_OF_RARE:
             word = name.lower()
             parts = (word[i : i + _FEWEST_LETTERS] for i in range(len(word) - _FEWEST_LETTERS + 1))
-            names += [name] * (not any(part in small for part in parts))
+            names += [name] * (word not in small and not any(part in small for part in parts))
     return names
