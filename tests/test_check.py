@@ -357,6 +357,21 @@ def test_a_passage_in_the_middle() -> None:
     assert find_passages({0: np.array([])}) == []
 
 
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -> None:
+    source = parse_source("builtin:phrasebook,size:4000", "en", "de")
+    pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:2_400]
+    targets = [pair.tgt for place, pair in enumerate(pairs) if place != 4] + ["Zu viel."]
+    if is_shuffled:
+        targets = [targets[place] for place in np.random.default_rng(1).permutation(len(targets))]
+    write(tmp_path / "train.en", [pair.src for pair in pairs])
+    write(tmp_path / "train.de", targets)
+    files = {"src": tmp_path / "train.en", "tgt": tmp_path / "train.de"}
+    checkup = check(Config.model_validate({"data": {"src_lang": "en", "tgt_lang": "de", "train": [files]}}))
+    found = [(slip.first_line, slip.offset) for slip in checkup.sources[0].slips]
+    assert found == ([] if is_shuffled else [(5, -1)])
+
+
 def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path) -> None:
     source = parse_source("builtin:phrasebook,size:6000", "en", "de")
     pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:3_500]

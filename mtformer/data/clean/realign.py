@@ -291,13 +291,16 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     """
     passages = find_passages({0: log_odds})
     slips = [passage for passage in passages if passage.shift is None]
+    better = None
+    if learned.shares()[MISALIGNED] > _MOST_MISALIGNED:
+        better = _taught_by_lengths(part, len(log_odds))
+        slips = slips or (passages if better else [])  # where all has slipped, nothing looks worse than the rest
     if not slips:
         return passages
     first, end = max(0, slips[0].first - _AROUND), min(slips[-1].end + _AROUND, len(log_odds))
     if end - first > _MOST_REALIGNED:
         return passages
     pairs = list(islice(part, first, end))
-    better = _taught_by_lengths(part, len(log_odds)) if learned.shares()[MISALIGNED] > _MOST_MISALIGNED else None
     if better:
         found = align(pairs, better.misalignment, better.misalignment(pairs))
     else:
