@@ -94,6 +94,8 @@ def test_slots_are_for_trained_tokenizers_of_enough_text(
 ) -> None:
     config = load(folder, f"{MINIMAL}\ntokenizer: {json.dumps(given)}\n")
     assert resolve(config, Facts(n_pairs)).tokenizer.slots == has_slots
+    resumed = resolve(config, Facts(n_pairs, slots=not has_slots))  # a run of a version with another default
+    assert resumed.tokenizer.slots == given.get("slots", not has_slots)
 
 
 @pytest.mark.parametrize(

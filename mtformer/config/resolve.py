@@ -103,6 +103,7 @@ class Facts:
         base: the settings of the bundle that training starts from, if it does.
         tokenizer: the settings of the SentencePiece models that the config names, if it does.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
+        slots: whether the tokenizer has slots, if ``tokenizer.slots`` is open; None before there is one.
         vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
         precision: what ``precision: auto`` becomes.
         threads: what ``threads: auto`` becomes; a trial value before it is known.
@@ -115,6 +116,7 @@ class Facts:
     base: Base | None = None
     tokenizer: TokenizerConfig | None = None
     joint: bool = True
+    slots: bool | None = None
     vocab_size: int | None = None
     precision: Precision = "fp32"
     threads: int = 1
@@ -137,7 +139,7 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
         | {
             "vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size,
             "joint": facts.joint if tokenizer.joint is None else tokenizer.joint,
-            "slots": _suits_slots(tokenizer, facts.n_pairs) if tokenizer.slots is None else tokenizer.slots,
+            "slots": _has_slots(tokenizer, facts),
         },
         "model": model.model_dump(),
         "training": _settled(config.training, model, size, facts),
@@ -146,9 +148,13 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
     return ResolvedConfig.model_validate(config.model_dump() | sections)
 
 
-def _suits_slots(tokenizer: TokenizerConfig, n_pairs: int) -> bool:
-    """Tell whether a tokenizer that is trained has slots by default."""
-    return n_pairs >= _SLOTS_PAIRS and tokenizer.type in ("unigram", "bpe")
+def _has_slots(tokenizer: TokenizerConfig, facts: Facts) -> bool:
+    """Tell whether a tokenizer has slots: by default, one that is trained on enough text."""
+    if tokenizer.slots is not None:
+        return tokenizer.slots
+    if facts.slots is not None:
+        return facts.slots
+    return facts.n_pairs >= _SLOTS_PAIRS and tokenizer.type in ("unigram", "bpe")
 
 
 def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:

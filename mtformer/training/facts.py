@@ -100,6 +100,7 @@ def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: Sa
     facts = replace(
         facts,
         joint=saved.tokenizer.joint,
+        slots=saved.tokenizer.has_slots,
         vocab_size=saved.tokenizer.vocab_size,
         precision=measured.precision,
         threads=measured.threads,
