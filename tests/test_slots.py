@@ -10,6 +10,7 @@ import pytest
 
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
+from mtformer.explain.tokens import target_tokens
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
@@ -303,6 +304,14 @@ def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> N
     text = "".join(SLOTS[:5])  # of its own, more than can be replaced
     found = result(characters, engine, lambda planner: planner.plan(text))
     assert (found.text, found.notes) == (f"{MANY[2]} {text}{MANY[2]}", ())
+    raw = Planner(engine, characters, SearchOptions(), tgt_lang="de", max_length=80)  # type: ignore[arg-type]
+    [[found]] = run([raw.plan("a dog")], raw.engine)  # type: ignore[misc]
+    assert found.text == "a dog"
+
+
+def test_slots_are_explained_by_their_numbers(characters: Tokenizer) -> None:
+    ids = characters.tgt.ids(["▁", "a", MANY[0], SLOTS[15]])
+    assert [token.text for token in target_tokens(characters, ids)] == ["▁", "a", "⟨1⟩", "⟨16⟩"]
 
 
 def test_tokens_have_each_number_once(characters: Tokenizer) -> None:

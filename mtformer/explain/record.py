@@ -33,6 +33,7 @@ from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
+from mtformer.text.slots import readable
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 MAX_TOKENS = 256  # of a side: what a person can look at, and what memory holds of every matrix
@@ -177,7 +178,7 @@ class Explainer:
         """Return the source, the translation, and the token that starts decoding."""
         start, *tokens = target_tokens(self.tokenizer, [self._special_ids.start, *best.ids, self._special_ids.eos])
         score = best.score(self.options.penalty)
-        target = Target(self.tokenizer.decode(best.ids), tuple(tokens), best.log_prob, score)
+        target = Target(readable(self.tokenizer.decode(best.ids)), tuple(tokens), best.log_prob, score)
         return Source(text, source_tokens(self.tokenizer, src)), target, start
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
@@ -232,7 +233,10 @@ class Explainer:
         greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
         eos = self._special_ids.eos
         continued = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != eos]))
-        return [self.tokenizer.decode(prefix if prefix[-1] == eos else next(continued)[0].ids) for prefix in prefixes]
+        decoded = (
+            self.tokenizer.decode(prefix if prefix[-1] == eos else next(continued)[0].ids) for prefix in prefixes
+        )
+        return list(map(readable, decoded))
 
     def _choosable(self, log_probs: Tensor) -> Tensor:
         """Return log probabilities (…, V) without those of the tokens that no search chooses."""
@@ -330,7 +334,7 @@ class TreeRecorder:
         return Finished(
             node=node.id,
             rank=rank,
-            text=self._tokenizer.decode(ids),
+            text=readable(self._tokenizer.decode(ids)),
             length=len(path),
             log_prob=sum(step.log_prob for step in path),
             penalty=self._penalty(len(path)),

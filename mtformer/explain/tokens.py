@@ -5,18 +5,19 @@ from itertools import groupby
 
 from mtformer.explain.trace import Token
 from mtformer.model.architecture import SpecialIds
+from mtformer.text.slots import readable
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import byte_of
 
 
 def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
     """Return the tokens of source ids."""
-    return _tokens(ids, tokenizer.src_tokens(ids), tokenizer.special_ids)
+    return _tokens(ids, list(map(readable, tokenizer.src_tokens(ids))), tokenizer.special_ids)
 
 
 def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
     """Return the tokens of target ids."""
-    return _tokens(ids, tokenizer.tgt_tokens(ids), tokenizer.special_ids)
+    return _tokens(ids, list(map(readable, tokenizer.tgt_tokens(ids))), tokenizer.special_ids)
 
 
 def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:

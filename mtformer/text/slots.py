@@ -94,6 +94,11 @@ class Slotted:
         return [_SPACED_SLOT.sub(filling, text) for text in texts]
 
 
+def readable(text: str) -> str:
+    """Return a text, or a token, with the numbers of its slots, which have no glyphs: ⟨5⟩ dogs."""
+    return SLOT.sub(lambda slot: f"⟨{1 + SLOTS.index(slot[0])}⟩", text)
+
+
 def known_slots(text: str, source: str) -> str:
     """Drop the slots from a translation, or a part of it, that its source lacks."""
     return _SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else "", text)

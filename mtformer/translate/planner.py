@@ -342,7 +342,7 @@ class Planner:
         return self._without_made_up(text, (self._joined(chosen, notes) for chosen in by_rank(translations)))
 
     def _without_made_up(self, text: str, translations: Iterable[Translation]) -> list[Translation]:
-        return [without_made_up(text, each) if self.slots else each for each in translations]
+        return [without_made_up(text, each) if self.tokenizer.has_slots else each for each in translations]
 
     def _translation(
         self, hypothesis: Hypothesis, of_part: Sequence[Term] = (), terms: Terms | None = None
