@@ -263,7 +263,8 @@ def test_to_fine_tune_a_model_of_another_toolkit_it_is_to_be_imported(project: P
 
 
 def test_a_bundle_beside_other_files_is_no_model_of_another_toolkit(tmp_path: Path) -> None:
-    bundle = shutil.copy(Path(__file__).parent / "fixtures/bundle-3.safetensors", tmp_path / "model.safetensors")
+    bundle = tmp_path / "model.safetensors"
+    shutil.copy(Path(__file__).parent / "fixtures/bundle-3.safetensors", bundle)
     for name in ("config.json", "decoder.yml", "vectors.npz"):
         (tmp_path / name).touch()
     assert find_model(tmp_path) == find_model(bundle) == bundle

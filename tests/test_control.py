@@ -128,7 +128,7 @@ def test_hypotheses_keep_the_probabilities_of_the_model(given: dict[str, Any], b
 
 def test_the_search_chooses_by_penalized_probabilities() -> None:
     table: Table = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.6, B: 0.4}, (A, A): {EOS: 1.0}, (A, B): {EOS: 1.0}}
-    processors = [*rules([9]), RepetitionPenalty(2.0)]
+    processors: list[Processor] = [*rules([9]), RepetitionPenalty(2.0)]
     expected = Hypothesis([A, B], [math.log(0.6), math.log(0.4), 0.0])  # 0.6 · 0.4, against 0.6 · 0.6²
     assert_same_hypotheses(greedy_search(TableDecoder(table), 1, processors), [expected])
     [found] = beam_search(TableDecoder(table), [9], SearchOptions(beam_size=3, n_best=3), processors)
