@@ -55,7 +55,7 @@ class ResolvedTokenizer(TokenizerConfig):
 
     vocab_size: PositiveInt
     joint: bool
-    slots: bool
+    slots: bool = False  # of runs that knew none
 
 
 class ResolvedTraining(TrainingConfig):

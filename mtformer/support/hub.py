@@ -36,7 +36,9 @@ def prepare_hub() -> bool:
     """
     from huggingface_hub import constants
 
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    library = logging.getLogger("huggingface_hub")
+    library.handlers.clear()  # it would log each message a second time
+    library.setLevel(logging.ERROR)
     if not constants.HF_HUB_OFFLINE and (reason := why_unreachable(constants.ENDPOINT)):
         log.warning("%s cannot be reached (%s): using only what is in the cache", constants.ENDPOINT, reason)
         constants.HF_HUB_OFFLINE = True
