@@ -51,11 +51,11 @@ def size_for(n_pairs: int) -> Size:
 
 
 class ResolvedTokenizer(TokenizerConfig):
-    """The settings of the tokenizer, with its size, their number and whether they have slots."""
+    """The settings of the tokenizer: its size, whether both languages share it, and whether it has slots."""
 
     vocab_size: PositiveInt
     joint: bool
-    slots: bool = False  # of runs that knew none
+    slots: bool = False  # in the configs of runs from before there were any
 
 
 class ResolvedTraining(TrainingConfig):

@@ -308,7 +308,7 @@ def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
 
 
 def _following(items: Sequence[tuple[Token, str]]) -> list[str | None]:
-    """Return for each item the format of the next text with a word, up to where no format goes on."""
+    """Return for each item the format of the next text that has a word; None if a border comes first."""
     following: list[str | None] = []
     after: str | None = None
     for item, format in reversed(items):
