@@ -31,8 +31,8 @@ def python_with(folder: str = ".venv", constraints: str = "constraints.txt", ext
     if not python.exists():
         run(sys.executable, "-m", "venv", str(place))
     # Most of what is installed is never imported: Python compiles the rest when it is.
-    options = ("--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", constraints)
-    run(str(python), "-m", "pip", "install", *options, "--editable", f".[{extras}]" if extras else ".")
+    options = ("--no-compile", "--disable-pip-version-check", "--constraint", constraints)
+    _show_downloads(str(python), "-m", "pip", "install", *options, "--editable", f".[{extras}]" if extras else ".")
     installed.write_text(f"{sources} {extras}", encoding="utf-8")
     return str(python)
 
@@ -45,6 +45,16 @@ def run(*command: str) -> None:
     status = subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode
     if status:
         sys.exit(status if status > 0 else 1)
+
+
+def _show_downloads(*command: str) -> None:
+    """Run pip, and show of what it prints only the large downloads: torch can take minutes."""
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pip:
+        for line in pip.stdout or ():
+            if line.lstrip().startswith("Downloading ") and line.rstrip().endswith((" MB)", " GB)")):
+                print(f"    {line.strip()}", file=sys.stderr, flush=True)
+    if pip.returncode:
+        sys.exit(pip.returncode)
 
 
 if __name__ == "__main__":

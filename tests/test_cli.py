@@ -91,7 +91,7 @@ def test_train_prints_the_bundle_and_leaves_what_the_contract_says(project: Proj
     run = project.folder / "runs/config"
     files = sorted(path.name for path in run.iterdir())
     logged = ["metrics.jsonl", "model.safetensors", "samples.jsonl", "starts.jsonl"]
-    assert files == ["checkpoints", "config.yaml", "lock", *logged, "tokenizer.model"]
+    assert files == ["checkpoints", "config.yaml", *logged, "tokenizer.model"]
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-000020"]
 
 

@@ -46,10 +46,10 @@ def test_who_waits_gets_the_lock_though_its_file_is_removed_meanwhile(
 
     def wait() -> None:
         inside.set()
-        with lock(path, waiting="waiting", remove=True):
+        with lock(path, waiting="waiting"):
             orders.append("second")
 
-    with caplog.at_level("INFO", logger="mtformer"), lock(path, remove=True):
+    with caplog.at_level("INFO", logger="mtformer"), lock(path):
         second = threading.Thread(target=wait)
         second.start()
         inside.wait()

@@ -61,13 +61,17 @@ def test_the_lock_is_released_at_the_end_and_after_an_error(tmp_path: Path) -> N
         pass
 
 
-def test_starting_from_scratch_keeps_the_lock(project: Project) -> None:
-    train = ("train", project.config, "--set", "training.max_steps=1")
-    lock = project.folder / "runs" / "config" / "lock"
-    assert project.mtformer(*train).status == 0
-    before = lock.stat().st_ino
-    assert project.mtformer(*train, "--fresh").status == 0
-    assert lock.stat().st_ino == before
+def test_a_training_that_is_refused_leaves_no_folder(project: Project) -> None:
+    result = project.mtformer("train", project.config, "--set", "data.max_tokens=1")
+    assert result.status == 2
+    assert not (project.folder / "runs" / "config").exists()
+
+
+def test_a_time_limit_that_ends_training_early_is_pointed_out(project: Project) -> None:
+    limits = ("--set", "training.max_steps=null", "--set", "training.max_minutes=0.001")
+    result = project.mtformer("train", project.config, *limits)
+    assert result.status == 0
+    assert "epochs are few: without training.max_minutes, this text has 30 by default" in result.stderr
 
 
 def test_starting_from_scratch_removes_the_page_of_the_earlier_run(project: Project) -> None:

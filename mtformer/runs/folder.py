@@ -9,7 +9,7 @@ import re
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,7 +193,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for one process that trains.
+        """Hold the folder for one process that trains; remove it at the end if the process has written nothing.
 
         Raises:
             UserError: another process holds it.
@@ -211,8 +211,12 @@ class RunFolder:
             ) from None
         except OSError as error:
             raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
-        with held:
-            yield
+        try:
+            with held:
+                yield
+        finally:
+            with suppress(OSError):
+                self.path.rmdir()
 
 
 def run_of(model: Path) -> RunFolder | None:
@@ -251,7 +255,7 @@ def find_model(given: Path | None) -> Path:
     if not given and not from_environment:
         raise UserError("there is no trained model under runs/: train one, or name one with --model")
     source = "" if given else " (from $MTFORMER_MODEL)"
-    if RunFolder(path).lock_file.exists():
+    if RunFolder(path).config.exists():
         raise UserError(f"the run {path}{source} has no model yet: training writes one at its first validation")
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
 

@@ -160,7 +160,7 @@ def _lock(folder: Path, advice: str) -> ExitStack:
     path = folder.with_name(f".{folder.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return lock(path, waiting=f"waiting for another process, which is writing {folder}", remove=True)
+        return lock(path, waiting=f"waiting for another process, which is writing {folder}")
     except OSError as error:
         message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
         raise MtformerError(message) from error

@@ -11,8 +11,8 @@ log = logging.getLogger(__name__)
 _CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
 
 
-def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "", remove: bool = False) -> ExitStack:
-    """Take the lock at ``path``; leaving or closing the returned stack releases it.
+def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "") -> ExitStack:
+    """Take the lock at ``path``; leaving or closing the returned stack releases it and removes the file.
 
     Where the file system has no locks, there is a warning instead.
 
@@ -22,7 +22,6 @@ def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "
         seconds: how long to wait for another process that holds the lock.
         waiting: logged if there is one; then wait for as long as it takes.
         holder: for :func:`holder_of`.
-        remove: whether to remove the file at the end.
 
     Raises:
         TimeoutError: another process holds the lock.
@@ -36,7 +35,7 @@ def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "
 
     path.parent.stat()  # an error where it does not exist: filelock would create it
     note = note_holder if holder else None
-    file = FileLock(path, thread_local=False, fallback_to_soft=False, preserve_lock_file=not remove, on_acquired=note)
+    file = FileLock(path, thread_local=False, fallback_to_soft=False, on_acquired=note)
     try:
         file.acquire(timeout=0.0 if waiting else seconds)
     except Timeout:
@@ -50,8 +49,7 @@ def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "
         log.warning("this file system cannot lock %s: let no other process write there", path)
     held = ExitStack()
     held.callback(file.release)
-    if remove:
-        held.callback(_remove, path)
+    held.callback(_remove, path)
     return held
 
 

@@ -12,6 +12,7 @@ import torch
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import Config, Facts, ResolvedConfig, dump_config, resolve
+from mtformer.config.resolve import size_for
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
@@ -95,6 +96,7 @@ def train(
         trainer.data.end()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
         _warn_of_no_gain(trainer)
+        _warn_of_few_epochs(trainer)
         return folder.bundle
 
 
@@ -119,6 +121,17 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
         is_limited = limit is not None and state.general_bleu is not None
         without = f" without losing more than {limit:g} BLEU on general text (training.max_forgetting)" * is_limited
         log.warning("no validation was better than the first%s: the model is that of training.init_from", without)
+
+
+def _warn_of_few_epochs(trainer: Trainer) -> None:
+    """Log that a time limit has ended training long before its usual end."""
+    usual, done = size_for(len(trainer.data.corpus)).max_epochs, trainer.state.step / trainer.steps_per_epoch
+    if trainer.settings.max_minutes and done < usual / 2:
+        log.warning(
+            "%.1f epochs are few: without training.max_minutes, this text has %d by default; to train on, raise it",
+            done,
+            usual,
+        )
 
 
 def dry_run(config: Config, *, fresh: bool = False) -> Forecast:

@@ -101,7 +101,7 @@ class PartialFile:
         with ExitStack() as stack:
             try:
                 self._require_writable()
-                stack.enter_context(lock(self._lock, remove=True))
+                stack.enter_context(lock(self._lock))
                 self.part.touch()
                 self._file = stack.enter_context(self.part.open("r+b"))
                 self._start(self._unfinished(), resume=resume)
