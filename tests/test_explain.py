@@ -25,7 +25,6 @@ from mtformer.explain.explanation import checkpoint_models, compare, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.plain import rounded
 from mtformer.explain.record import Explainer
-from mtformer.explain.tokens import source_tokens
 from mtformer.explain.trace import Block, Node, Trace
 from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.architecture import ACTIVATIONS
@@ -369,8 +368,8 @@ def test_characters_that_became_bytes(translator: Translator) -> None:
     assert [token.character for token in spelled] == ["€"] * 3 + ["🙂"] * 4
     assert trace.source.tokens[-1].kind == "special"
     assert trace.source.tokens[0].kind == "word"
-    ids = [token.id for token in spelled[:2]]
-    assert [token.character for token in source_tokens(translator.tokenizer, ids)] == [None, None]  # a part of €
+    a_part = translator.explainer().spelling("").src_tokens([token.id for token in spelled[:2]])
+    assert [token.character for token in a_part] == [None, None]
 
 
 # What if
@@ -517,7 +516,8 @@ def test_ordinal_numbers(number: int, name: str) -> None:
 
 def test_the_word_of_a_language_without_spaces_needs_no_boundary(translator: Translator) -> None:
     explainer = replace(translator.explainer(), tgt_lang="zh")
-    first, later = (translator.tokenizer.tgt_tokens(explainer.encode_word("Hund", first=f)) for f in (True, False))
+    ids = [explainer.encode_word(explainer.spelling("a dog"), "Hund", first=first) for first in (True, False)]
+    first, later = map(translator.tokenizer.tgt_tokens, ids)
     assert "".join(first) == "▁Hund"
     assert "".join(later) == "Hund"
 

@@ -21,6 +21,7 @@ from conftest import Project
 from playwright.sync_api import Page, expect
 from test_explain_page import HOSTILE, KEPT, LATIN
 from test_layers import randomize
+from test_slots import make_slot_tokenizer
 from torch import Tensor, nn
 
 from mtformer.browser.pack import pack
@@ -34,6 +35,7 @@ from mtformer.model.positions import NoPositions
 from mtformer.model.transformer import Transformer
 from mtformer.support.page import assemble
 from mtformer.text.tokenizer.tokenizer import Prefixes
+from mtformer.translate.translator import Translator
 
 SENTENCES = ["the red house sees a small dog.", "my old friend € needs her new garden 你"]
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -81,13 +83,27 @@ def bundles(trained: Project) -> dict[str, Bundle]:
             made[name] = replace(trained_bundle, model=model, header=header)
     tagged = trained_bundle.tokenizer.with_prefixes(Prefixes((5,), (6, 7)))
     made["tags"] = replace(made["rotary, gated"], tokenizer=tagged)
+    made["slots"] = with_slots(made["rotary, gated"])
     return made
+
+
+def with_slots(bundle: Bundle) -> Bundle:
+    """Give a bundle a tokenizer with slots, and a model of its size."""
+    tokenizer = make_slot_tokenizer()
+    sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
+    architecture = bundle.header.architecture.model_copy(update=sizes)
+    torch.manual_seed(7)
+    model = Transformer(architecture).eval()
+    randomize(model)
+    header = bundle.header.model_copy(update={"architecture": architecture})
+    return replace(bundle, model=model, header=header, tokenizer=tokenizer)
 
 
 def explainer_of(bundle: Bundle, **options: Any) -> Explainer:
     search = SearchConfig.model_validate(bundle.header.search.model_dump()).updated(**options)
     length = bundle.header.architecture.max_length
-    return Explainer.of(TorchEngine(bundle.model), bundle.tokenizer, search, tgt_lang="de", max_length=length)
+    planner = partial(Translator, src_lang="en", tgt_lang="de", max_length=length, slots=bundle.tokenizer.has_slots)
+    return planner(TorchEngine(bundle.model), bundle.tokenizer, search).explainer()
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +161,14 @@ def test_a_page_records_the_trace_that_torch_records(
 ) -> None:
     explainer = explainer_of(bundles[name], beam_size=beam_size)
     assert_same(trace_in(page, name, text, search={"beam_size": beam_size}), explainer.trace(text).to_dict())
+
+
+@needs_browser
+def test_slots_are_spelled_in_a_page_as_in_torch(bundles: dict[str, Bundle], page: Page) -> None:
+    explainer, text = explainer_of(bundles["slots"], beam_size=2), "pay 1,250.5 to a_b@c.de"
+    trace = explainer.trace(text)
+    assert {"⟨1,250.5⟩", "⟨a_b@c.de⟩"} < {token.text for token in trace.source.tokens}
+    assert_same(trace_in(page, "slots", text, search={"beam_size": 2}), trace.to_dict())
 
 
 # Parts switched off

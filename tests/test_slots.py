@@ -10,7 +10,7 @@ import pytest
 
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
-from mtformer.explain.tokens import target_tokens
+from mtformer.explain.tokens import Spelling
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
@@ -256,12 +256,16 @@ class Copying:
         return [[Hypothesis(ids, [-1.0])] for ids in copies]
 
 
-@pytest.fixture(scope="module")
-def characters() -> Tokenizer:
-    """A tokenizer with a token for each character."""
+def make_slot_tokenizer() -> Tokenizer:
+    """Make a tokenizer with a token for each character, and slots."""
     text = "".join(map(chr, range(33, 127)))
     config = TokenizerConfig(type="char", vocab_size=400, slots=True)
     return train_tokenizer([SentencePair(text, text)] * 10, config, "en", "de", adjust=True)
+
+
+@pytest.fixture(scope="module")
+def characters() -> Tokenizer:
+    return make_slot_tokenizer()
 
 
 def result(tokenizer: Tokenizer, engine: Copying, plan: Callable[[Planner], Plan[list[Translation]]]) -> Translation:
@@ -309,9 +313,14 @@ def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> N
     assert found.text == "a dog"
 
 
-def test_slots_are_explained_by_their_numbers(characters: Tokenizer) -> None:
-    ids = characters.tgt.ids(["▁", "a", MANY[0], SLOTS[15]])
-    assert [token.text for token in target_tokens(characters, ids)] == ["▁", "a", "⟨1⟩", "⟨16⟩"]
+def test_slots_are_spelled_as_what_they_stand_for(characters: Tokenizer) -> None:
+    spelling = Spelling("the 1,250.5 a", characters, with_slots("the 1,250.5 a", "en", "de"))
+    src, tgt = spelling.encode_src(), spelling.encode_tgt("a 1.250,5")
+    assert [token.text for token in spelling.src_tokens(src)][-5:] == ["▁", "⟨1,250.5⟩", "▁", "a", "</s>"]
+    assert [token.text for token in spelling.tgt_tokens(tgt)] == ["▁", "a", "▁", "⟨1.250,5⟩"]
+    [made_up] = characters.tgt.ids([SLOTS[15]])
+    assert spelling.decode([made_up, *tgt]) == "a 1.250,5"
+    assert [token.text for token in spelling.tgt_tokens([made_up])] == ["⟨?⟩"]
 
 
 def test_tokens_have_each_number_once(characters: Tokenizer) -> None:

@@ -350,7 +350,7 @@ def explain(
     """Show how a sentence is translated.
 
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence as
-    it is, as with translate --raw; if translate would change it first, stderr says what the model would read.
+    it is, but for slots, such as ⟨4711⟩; if translate would change it first, stderr says what the model would read.
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
@@ -370,8 +370,9 @@ def explain(
     focus.require(bundle.header.architecture)
     checkpoints = explaining.checkpoint_models(run, bundle.model) if questions.checkpoints else ()
     translator = Translator.load(bundle, device, **search)
+    explainer = translator.explainer()
     explanation = explaining.explain(
-        translator.explainer(),
+        explainer,
         text,
         model=explaining.describe(bundle, str(path)),
         prefix=questions.prefix,
@@ -379,7 +380,7 @@ def explain(
         compare_with=questions.compare,
         checkpoints=checkpoints,
     )
-    if (texts := translator.texts_read(text)) != [text]:
+    if (texts := translator.texts_read(text)) != [explainer.spelling(text).read]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     if page.output is not None:
         html = page.page(bundle, explanation.to_dict(), focus)

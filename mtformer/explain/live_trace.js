@@ -12,10 +12,11 @@ TASKS.explain = (translator, { lesson, request }) => {
 
 /** A translator's model and search, as parts that can be watched. `lesson` is what mtformer/explain/live.py describes. */
 class LiveExplainer {
-  constructor({ header, model, texts }, { prefixes, formula }) {
-    Object.assign(this, { texts, prefixes, formula });
+  constructor(translator, { prefixes, formula }) {
+    const { header, model, texts } = translator;
+    const { tokenizer, slotMaker } = translator.plannerOf({});
+    Object.assign(this, { texts, prefixes, formula, tokenizer, slotMaker });
     this.model = new LiveTransformer(header, model.kernels);
-    this.tokenizer = new Tokenizer(texts.tokenizer);
     this.specialIds = header.architecture.special_ids;
   }
 
@@ -26,7 +27,8 @@ class LiveExplainer {
    * padding follow the source; `switches`: what differs from ALL_ON. A generator, which yields while it computes.
    */
   *trace({ text, search, prefix = [], nPadding = 0, switches = {} }) {
-    const src = this.encode(text);
+    this.slotted = this.slotMaker?.make(text) ?? new Slotted(text, new Map(), new Map(), []);
+    const src = this.encode(this.slotted.text);
     const most = Math.min(this.texts.max_length, MOST_TOKENS);
     if (src.length === this.prefixes.src.length + 1) return { problem: "empty" };
     if (src.length + nPadding > most) return { problem: "long", n: src.length + nPadding, most };
@@ -41,11 +43,11 @@ class LiveExplainer {
     const seen = this.model.switches.causal ? logits : yield* this.seenLogits(sentence, best.ids);
     const steps = this.steps(seen, [...best.ids, eos], prefix.length);
     yield* this.addAlternatives(steps, sentence, best.ids, search);
-    const [bos, ...tokens] = this.tokensOf(this.tokenizer.tgt, [start, ...best.ids, eos]);
+    const [bos, ...tokens] = this.targetTokens([start, ...best.ids, eos]);
     const logProb = best.logProbs.reduce((sum, each) => sum + each, 0);
     return {
-      source: { text, tokens: this.tokensOf(this.tokenizer.src, sentence.src) },
-      target: { text: this.tokenizer.tgt.decode(best.ids), tokens, log_prob: logProb, score: best.score },
+      source: { text, tokens: this.tokensOf(this.tokenizer.src, sentence.src, this.slotted.originals) },
+      target: { text: this.decode(best.ids), tokens, log_prob: logProb, score: best.score },
       bos,
       attention: ["encoder", "decoder", "cross"].flatMap((kind) => recorder.attentions.filter((one) => one.kind === kind)),
       tree: tree.finish(best.ids),
@@ -84,9 +86,10 @@ class LiveExplainer {
     return searchTranslations(this.model.start(src, nPadding), options);
   }
 
-  tokensOf(vocabulary, ids) {
+  /** The tokens of ids. A slot is spelled as what it stands for, as in ⟨4711⟩. */
+  tokensOf(vocabulary, ids, meanings) {
     const { pad, unk, bos, eos } = this.specialIds;
-    const texts = vocabulary.tokens(ids);
+    const texts = vocabulary.tokens(ids).map((token) => token.replace(SLOT, (slot) => `⟨${meanings.get(slot) ?? "?"}⟩`));
     const characters = charactersOf(texts);
     return ids.map((id, i) => {
       const kind = [pad, unk, bos, eos].includes(id) ? "special" : byteOf(texts[i]) === null ? "word" : "byte";
@@ -94,8 +97,12 @@ class LiveExplainer {
     });
   }
 
-  targetToken(id) {
-    return this.tokensOf(this.tokenizer.tgt, [id])[0];
+  targetTokens(ids) {
+    return this.tokensOf(this.tokenizer.tgt, ids, this.slotted.fillings);
+  }
+
+  decode(ids) {
+    return strip(this.slotted.filled(this.tokenizer.tgt.decode(ids)));
   }
 
   /** Describes each step by the model's distribution over the next token. */
@@ -112,7 +119,7 @@ class LiveExplainer {
       const likeliestIds = topOf(logProbs, N_CANDIDATES);
       const ids = likeliestIds.includes(token) ? likeliestIds : [...likeliestIds.slice(0, -1), token];
       const candidates = ids.map((id) => ({
-        token: this.targetToken(id),
+        token: this.targetTokens([id])[0],
         log_prob: logProbs[id],
         probability: Math.exp(logProbs[id]),
         rank: 1 + countAbove(logProbs, logProbs[id]),
@@ -126,14 +133,13 @@ class LiveExplainer {
 
   /** Adds to the steps where the model hesitates what it would have said with the best other token. */
   *addAlternatives(steps, sentence, ids, search) {
-    const { tgt } = this.tokenizer;
     for (const step of steps.filter(({ margin }) => margin < HESITATION)) {
       const other = step.candidates.find((_, place) => place !== step.chosen).token.id;
       const prefix = [...ids.slice(0, step.number - 1), other];
-      if (other === this.specialIds.eos) step.instead = tgt.decode(prefix);
+      if (other === this.specialIds.eos) step.instead = this.decode(prefix);
       else {
         const [found] = yield* this.search(sentence, prefix, { ...search, beam_size: 1 });
-        step.instead = tgt.decode(found.ids);
+        step.instead = this.decode(found.ids);
       }
     }
   }
@@ -168,7 +174,7 @@ class TreeRecorder {
     const { texts, specialIds } = explainer;
     Object.assign(this, { explainer, beams: [0], step: 0 });
     this.penalty = lengthPenaltyOf({ ...texts.search, length_penalty: alpha });
-    const start = { id: 0, parent: null, step: 0, token: explainer.targetToken(specialIds.start), log_prob: 0, total: 0 };
+    const start = { id: 0, parent: null, step: 0, token: explainer.targetTokens([specialIds.start])[0], log_prob: 0, total: 0 };
     this.nodes = [{ ...start, rank: 1, fate: "stopped", score: null }];
   }
 
@@ -179,7 +185,7 @@ class TreeRecorder {
     const keyOf = (parent, id) => `${parent} ${id}`;
     const added = new Map();
     candidates.forEach(({ total, parent, id, logProb }, place) => {
-      const node = { id: this.nodes.length, parent: this.beams[parent], step: this.step, token: this.explainer.targetToken(id) };
+      const node = { id: this.nodes.length, parent: this.beams[parent], step: this.step, token: this.explainer.targetTokens([id])[0] };
       this.nodes.push({ ...node, log_prob: logProb, total, rank: place + 1, fate: "pruned", score: null });
       added.set(keyOf(parent, id), this.nodes.at(-1));
     });
@@ -202,7 +208,7 @@ class TreeRecorder {
       return {
         node: node.id,
         rank: i + 1,
-        text: this.explainer.tokenizer.tgt.decode(ids),
+        text: this.explainer.decode(ids),
         length: path.length,
         log_prob: path.reduce((sum, { log_prob: each }) => sum + each, 0),
         penalty: this.penalty(path.length),

@@ -1,7 +1,7 @@
 """Record the trace of one translation, and the tree of all that its search considered."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,7 +11,7 @@ from mtformer.config import SearchOptions
 from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
-from mtformer.explain.tokens import source_tokens, target_tokens
+from mtformer.explain.tokens import Spelling
 from mtformer.explain.trace import (
     AttentionTrace,
     Block,
@@ -33,7 +33,7 @@ from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
-from mtformer.text.slots import readable
+from mtformer.text.slots import Slotted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 MAX_TOKENS = 256  # of a side: what a person can look at, and what memory holds of every matrix
@@ -51,6 +51,7 @@ class Explainer:
         options: how to search.
         tgt_lang: the target language.
         max_length: the most tokens, EOS included, that the model takes.
+        with_slots: puts slots into a text; returns None if it has nothing that needs any.
     """
 
     engine: TorchEngine
@@ -58,10 +59,18 @@ class Explainer:
     options: SearchOptions
     tgt_lang: str
     max_length: int
+    with_slots: Callable[[str], Slotted | None]
 
     @classmethod
     def of(
-        cls, engine: Engine, tokenizer: Tokenizer, options: SearchOptions, *, tgt_lang: str, max_length: int
+        cls,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        options: SearchOptions,
+        *,
+        tgt_lang: str,
+        max_length: int,
+        with_slots: Callable[[str], Slotted | None],
     ) -> "Explainer":
         """Put the parts together.
 
@@ -75,7 +84,7 @@ class Explainer:
         for option in ("sample", "mbr"):
             if getattr(options, option):
                 raise UserError(f"explain shows beam search, which does not go with {option}")
-        return cls(engine, tokenizer, options, tgt_lang, max_length)
+        return cls(engine, tokenizer, options, tgt_lang, max_length, with_slots)
 
     def trace(self, text: str, *, prefix: str | None = None) -> Trace:
         """Translate ``text`` and record how.
@@ -90,27 +99,33 @@ class Explainer:
             UserError: the text is empty, has several lines or is too long; or the prefix is empty or too long.
             MtformerError: the model predicts NaN.
         """
-        src, forced = self._encode(text, prefix)
-        recorder = TreeRecorder(self.tokenizer, self.options.penalty)
+        spelling = self.spelling(text)
+        src, forced = self._encode(spelling, prefix)
+        recorder = TreeRecorder(spelling, self._special_ids, self.options.penalty)
         request = self._request(src, forced)
         hypotheses = ranked(self.engine.observe(request, recorder), self.options.penalty)
         best = hypotheses[0]
         forward = self._forward(src, best.ids)
-        steps = self._steps(forward.logits, [*best.ids, self._special_ids.eos], len(forced))
+        steps = self._steps(spelling, forward.logits, [*best.ids, self._special_ids.eos], len(forced))
         return Trace(
-            *self._sentence(text, src, best),
+            *self._sentence(spelling, src, best),
             attentions=forward.attentions,
             tree=recorder.tree(hypotheses),
-            steps=self._with_alternatives(src, best.ids, steps),
+            steps=self._with_alternatives(spelling, src, best.ids, steps),
             matrices=(*forward.blocks, *self._logit_blocks(forward.logits, steps)),
         )
 
     def trace_attention(self, text: str, *, prefix: str | None = None) -> AttentionTrace:
         """Translate ``text`` like :meth:`trace`, and record only the attention."""
-        src, forced = self._encode(text, prefix)
+        spelling = self.spelling(text)
+        src, forced = self._encode(spelling, prefix)
         [[best, *_]] = self.search(src, [forced])
         attentions = record_attentions(self.engine.model, *self._inputs(src, best.ids))
-        return AttentionTrace(*self._sentence(text, src, best), attentions)
+        return AttentionTrace(*self._sentence(spelling, src, best), attentions)
+
+    def spelling(self, text: str) -> Spelling:
+        """Return how the tokens of a text and of its translations are spelled."""
+        return Spelling(text, self.tokenizer, self.with_slots(text))
 
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
@@ -127,9 +142,9 @@ class Explainer:
         logits = self._forward([token.id for token in trace.source.tokens], ids[:-1]).logits
         return self._choosable(logits.float().log_softmax(dim=-1))
 
-    def encode_word(self, word: str, *, first: bool) -> list[int]:
+    def encode_word(self, spelling: Spelling, word: str, *, first: bool) -> list[int]:
         """Return the ids of a target word as it stands at the beginning of the translation, or after other words."""
-        return self._encode_target(word, "word", inside=not first and not is_written_with_spaces(self.tgt_lang))
+        return _encode_target(spelling, word, "word", inside=not first and not is_written_with_spaces(self.tgt_lang))
 
     def max_target(self, n_tokens: int) -> int:
         """Return how many tokens, EOS left out, the translation of ``n_tokens`` source tokens may have."""
@@ -145,19 +160,19 @@ class Explainer:
         if len(ids) > most:
             raise UserError(f"the {what} has {len(ids)} tokens, more than the {most} that the translation may have")
 
-    def _encode(self, text: str, prefix: str | None) -> tuple[list[int], list[int]]:
+    def _encode(self, spelling: Spelling, prefix: str | None) -> tuple[list[int], list[int]]:
         """Return the ids of a text and of the forced beginning of its translation."""
-        src = self._encode_source(text)
-        forced = [] if prefix is None else self._encode_target(prefix, "prefix")
+        src = self._encode_source(spelling)
+        forced = [] if prefix is None else _encode_target(spelling, prefix, "prefix")
         self.require_room(forced, "prefix", len(src))
         return src, forced
 
-    def _encode_source(self, text: str) -> list[int]:
-        lines = text.count("\n") + 1
+    def _encode_source(self, spelling: Spelling) -> list[int]:
+        lines = spelling.text.count("\n") + 1
         if lines > 1:
             raise UserError(f"explain takes one sentence, and this text has {lines} lines")
-        _require_utf8(text, "text")
-        [src] = self.tokenizer.encode_src([text])
+        _require_utf8(spelling.text, "text")
+        src = spelling.encode_src()
         if len(src) == len(self.tokenizer.prefixes.src) + 1:
             raise UserError("there is nothing to explain: the text is empty")
         most = min(self.max_length, MAX_TOKENS)
@@ -167,19 +182,12 @@ class Explainer:
             )
         return src
 
-    def _encode_target(self, text: str, what: str, *, inside: bool = False) -> list[int]:
-        _require_utf8(text, what)
-        ids = self.tokenizer.encode_tgt_inside(text) if inside else self.tokenizer.encode_tgt([text])[0][:-1]
-        if not ids:
-            raise UserError(f"the {what} is empty")
-        return ids
-
-    def _sentence(self, text: str, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
+    def _sentence(self, spelling: Spelling, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
         """Return the source, the translation, and the token that starts decoding."""
-        start, *tokens = target_tokens(self.tokenizer, [self._special_ids.start, *best.ids, self._special_ids.eos])
+        start, *tokens = spelling.tgt_tokens([self._special_ids.start, *best.ids, self._special_ids.eos])
         score = best.score(self.options.penalty)
-        target = Target(readable(self.tokenizer.decode(best.ids)), tuple(tokens), best.log_prob, score)
-        return Source(text, source_tokens(self.tokenizer, src)), target, start
+        target = Target(spelling.decode(best.ids), tuple(tokens), best.log_prob, score)
+        return Source(spelling.text, spelling.src_tokens(src)), target, start
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
         return record_pass(self.engine.model, *self._inputs(src, tgt))
@@ -191,7 +199,7 @@ class Explainer:
         tgt_in = torch.tensor([[self._special_ids.start, *forced, *tgt]], device=device)
         return torch.tensor([src], device=device), tgt_in, len(forced)
 
-    def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
+    def _steps(self, spelling: Spelling, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
         """Describe each step by the model's distribution over the next token."""
         all_log_probs = logits.float().log_softmax(dim=-1)  # (T, V)
         steps = []
@@ -203,7 +211,7 @@ class Explainer:
             second = next(place for place in places if place != token)
             candidates = tuple(
                 Candidate(
-                    target_tokens(self.tokenizer, [place])[0],
+                    spelling.tgt_tokens([place])[0],
                     float(log_probs[place]),
                     math.exp(float(log_probs[place])),
                     1 + int((log_probs > log_probs[place]).sum()),
@@ -215,12 +223,14 @@ class Explainer:
             steps.append(Step(number, candidates, places.index(token), entropy, margin))
         return steps
 
-    def _with_alternatives(self, src: list[int], tgt: list[int], steps: list[Step]) -> tuple[Step, ...]:
+    def _with_alternatives(
+        self, spelling: Spelling, src: list[int], tgt: list[int], steps: list[Step]
+    ) -> tuple[Step, ...]:
         """Add the alternatives at the steps where the model hesitates."""
         others = {
             step.number: [*tgt[: step.number - 1], step.other.token.id] for step in steps if step.margin < _HESITATION
         }
-        texts = self._complete(src, list(others.values()))
+        texts = map(spelling.decode, self._complete(src, list(others.values())))
         instead_of = dict(zip(others, texts, strict=True))
         return tuple(replace(step, instead=instead_of.get(step.number)) for step in steps)
 
@@ -228,15 +238,12 @@ class Explainer:
     def _special_ids(self) -> SpecialIds:
         return self.tokenizer.special_ids
 
-    def _complete(self, src: list[int], prefixes: Sequence[list[int]]) -> list[str]:
+    def _complete(self, src: list[int], prefixes: Sequence[list[int]]) -> list[list[int]]:
         """Return the greedy translations of ``src`` that begin with each of ``prefixes``; EOS ends one at once."""
         greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
         eos = self._special_ids.eos
         continued = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != eos]))
-        decoded = (
-            self.tokenizer.decode(prefix if prefix[-1] == eos else next(continued)[0].ids) for prefix in prefixes
-        )
-        return list(map(readable, decoded))
+        return [prefix if prefix[-1] == eos else next(continued)[0].ids for prefix in prefixes]
 
     def _choosable(self, log_probs: Tensor) -> Tensor:
         """Return log probabilities (…, V) without those of the tokens that no search chooses."""
@@ -265,15 +272,16 @@ class Explainer:
 class TreeRecorder:
     """A :data:`mtformer.search.candidates.SearchObserver` for the search of one sentence."""
 
-    def __init__(self, tokenizer: Tokenizer, penalty: LengthPenalty) -> None:
+    def __init__(self, spelling: Spelling, special_ids: SpecialIds, penalty: LengthPenalty) -> None:
         """Start with the id that starts decoding.
 
         Args:
-            tokenizer: spells the tokens.
+            spelling: that of the sentence.
+            special_ids: those of the model.
             penalty: the length penalty.
         """
-        self._tokenizer, self._penalty = tokenizer, penalty
-        [start] = target_tokens(tokenizer, [tokenizer.special_ids.start])
+        self._spelling, self._eos, self._penalty = spelling, special_ids.eos, penalty
+        [start] = spelling.tgt_tokens([special_ids.start])
         self._nodes = [Node(0, None, 0, start, 0.0, 0.0, 1, "stopped")]
         self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
 
@@ -316,7 +324,7 @@ class TreeRecorder:
             id=len(self._nodes),
             parent=parent,
             step=step.prefixes.length + 1,
-            token=target_tokens(self._tokenizer, [token])[0],
+            token=self._spelling.tgt_tokens([token])[0],
             log_prob=log_prob,
             total=float(candidates.log_probs[0, candidate]),
             rank=candidate + 1,
@@ -329,18 +337,26 @@ class TreeRecorder:
 
     def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
         path = path_to(node, self._nodes)
-        ids = [step.token.id for step in path if step.token.id != self._tokenizer.special_ids.eos]
+        ids = [step.token.id for step in path if step.token.id != self._eos]
         assert node.score is not None
         return Finished(
             node=node.id,
             rank=rank,
-            text=readable(self._tokenizer.decode(ids)),
+            text=self._spelling.decode(ids),
             length=len(path),
             log_prob=sum(step.log_prob for step in path),
             penalty=self._penalty(len(path)),
             score=node.score,
             returned=ids in returned,
         )
+
+
+def _encode_target(spelling: Spelling, text: str, what: str, *, inside: bool = False) -> list[int]:
+    _require_utf8(text, what)
+    ids = spelling.encode_tgt(text, inside=inside)
+    if not ids:
+        raise UserError(f"the {what} is empty")
+    return ids
 
 
 def _require_utf8(text: str, what: str) -> None:

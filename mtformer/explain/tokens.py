@@ -1,23 +1,56 @@
-"""The tokens of a trace: those of a tokenizer by their ids, with the characters that bytes spell."""
+"""The spelling of a trace: the tokens and texts of a sentence, with what its slots and bytes stand for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from mtformer.explain.trace import Token
 from mtformer.model.architecture import SpecialIds
-from mtformer.text.slots import readable
+from mtformer.text.slots import Slotted, readable
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import byte_of
 
 
-def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Return the tokens of source ids."""
-    return _tokens(ids, list(map(readable, tokenizer.src_tokens(ids))), tokenizer.special_ids)
+class Spelling:
+    """The tokens and texts of a sentence and its translations. A slot is spelled as what it stands for: ⟨4711⟩.
 
+    Attributes:
+        text: the sentence.
+    """
 
-def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Return the tokens of target ids."""
-    return _tokens(ids, list(map(readable, tokenizer.tgt_tokens(ids))), tokenizer.special_ids)
+    def __init__(self, text: str, tokenizer: Tokenizer, slotted: Slotted | None) -> None:
+        """Take a sentence, the tokenizer of the model, and the sentence as the model reads it, if it has slots."""
+        self.text = text
+        self._tokenizer, self._slotted = tokenizer, slotted or Slotted(text)
+
+    @property
+    def read(self) -> str:
+        """The sentence as the model reads it, slots readable."""
+        return self._slotted.shown
+
+    def encode_src(self) -> list[int]:
+        """Return the ids of the sentence, EOS last."""
+        [ids] = self._tokenizer.encode_src([self._slotted.text])
+        return ids
+
+    def encode_tgt(self, text: str, *, inside: bool = False) -> list[int]:
+        """Return the ids of a part of a translation, without EOS; ``inside`` if it follows text without a space."""
+        text = self._slotted.emptied(text)
+        return self._tokenizer.encode_tgt_inside(text) if inside else self._tokenizer.encode_tgt([text])[0][:-1]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the translation that target ids make."""
+        return self._slotted.filled([self._tokenizer.decode(ids)])[0].strip()
+
+    def src_tokens(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Return the tokens of source ids."""
+        return self._tokens(ids, self._tokenizer.src_tokens(ids), self._slotted.originals)
+
+    def tgt_tokens(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Return the tokens of target ids."""
+        return self._tokens(ids, self._tokenizer.tgt_tokens(ids), self._slotted.fillings)
+
+    def _tokens(self, ids: Sequence[int], texts: Sequence[str], meanings: Mapping[str, str]) -> tuple[Token, ...]:
+        return _tokens(ids, [readable(text, meanings) for text in texts], self._tokenizer.special_ids)
 
 
 def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:

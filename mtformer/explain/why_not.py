@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mtformer.explain.record import Explainer
-from mtformer.explain.tokens import target_tokens
+from mtformer.explain.tokens import Spelling
 from mtformer.explain.trace import Node, Sentence, Token, Trace, WhyNot, WhyNotStep
 from mtformer.support.terminal import fixed
 from mtformer.text.languages import is_written_with_spaces
@@ -48,13 +48,15 @@ def with_why_not(explainer: Explainer, trace: Trace, words: Sequence[str]) -> Tr
 
 
 def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
-    forms = [explainer.encode_word(word, first=first) for first in (True, False)]  # at the beginning, and later
+    spelling = explainer.spelling(trace.source.text)
+    # At the beginning of the translation, and later.
+    forms = [explainer.encode_word(spelling, word, first=first) for first in (True, False)]
     for form in forms:
         explainer.require_room(form, "word", len(trace.source.tokens))
     pattern = _pattern(explainer.tokenizer.tgt.normalize(word), explainer.tgt_lang)
-    answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), False, message="", sentences=(), steps=())
+    answer = WhyNot(word, spelling.tgt_tokens(forms[1]), False, message="", sentences=(), steps=())
     if match := pattern.search(trace.target.text):
-        step = _step_at(explainer, trace, match.start())
+        step = _step_at(spelling, trace, match.start())
         values: dict[str, str | int] = {"word": word, "step": step}
         return _saying(answer, [Sentence("The translation contains “{word}”, at step {step}.", values)], found=True)
     places = _places(explainer, trace, forms)
@@ -70,7 +72,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         sentences += _alternative(word, best, trace.target.score, has_word=has_word)
         if has_word:
             answer = replace(answer, text=best.text, score=best.score)
-    fate, pruned_at = _fate(explainer, trace, pattern, answer.text)
+    fate, pruned_at = _fate(spelling, trace, pattern, answer.text)
     return _saying(answer, [*sentences, fate], steps=tuple(place.at for place in free), pruned_at=pruned_at)
 
 
@@ -89,10 +91,10 @@ def _pattern(word: str, language: str) -> re.Pattern[str]:
     return re.compile(before + re.escape(word) + after)
 
 
-def _step_at(explainer: Explainer, trace: Trace, character: int) -> int:
+def _step_at(spelling: Spelling, trace: Trace, character: int) -> int:
     """Return the step whose token spells a character of the translation."""
     ids = [token.id for token in trace.target.tokens]
-    starts = [len(explainer.tokenizer.decode(ids[:t])) for t in range(len(ids))]
+    starts = [len(spelling.decode(ids[:t])) for t in range(len(ids))]
     return 1 + max(t for t, start in enumerate(starts) if start <= character)
 
 
@@ -100,7 +102,7 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
     """Return the places for the word in the translation, the likeliest first."""
     chosen = [token.id for token in trace.target.tokens]
     most = explainer.max_target(len(trace.source.tokens))
-    all_log_probs = explainer.log_probs(trace)
+    spelling, all_log_probs = explainer.spelling(trace.source.text), explainer.log_probs(trace)
     nodes = {node.step: node.id for node in trace.tree.path(trace.tree.nodes[trace.tree.finished[0].node])} | {0: 0}
     considered = {(node.parent, node.token.id): node.id for node in trace.tree.nodes}
     places: dict[tuple[int, ...], _Place] = {}  # by what they begin with
@@ -115,7 +117,7 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         log_prob = float(log_probs[i])
         rank = 1 + int((log_probs > log_prob).sum())
         gap = float(log_probs[chosen[step]]) - log_prob
-        [token] = target_tokens(explainer.tokenizer, [i])
+        [token] = spelling.tgt_tokens([i])
         standing = WhyNotStep(step + 1, token, rank, log_prob, gap, considered.get((nodes.get(step), i)))
         places[tuple(prefix)] = _Place(standing, trace.target.tokens[step], prefix, len(form))
     return sorted(places.values(), key=lambda place: -place.at.log_prob)
@@ -126,9 +128,9 @@ def _best_translation(
 ) -> _Alternative | None:
     """Continue at each place with the word, and return the best translation that has it, or else the best of all."""
     src = [token.id for token in trace.source.tokens]
-    penalty = explainer.options.penalty
+    spelling, penalty = explainer.spelling(trace.source.text), explainer.options.penalty
     candidates = [
-        _Alternative(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(penalty))
+        _Alternative(place, spelling.decode(hypothesis.ids), hypothesis.score(penalty))
         for place, hypotheses in zip(places, explainer.search(src, [place.prefix for place in places]), strict=True)
         for hypothesis in hypotheses
     ]
@@ -180,13 +182,11 @@ def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool)
     return [standing, Sentence(outcome, scores)]
 
 
-def _fate(
-    explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: str | None
-) -> tuple[Sentence, int | None]:
+def _fate(spelling: Spelling, trace: Trace, pattern: re.Pattern[str], best: str | None) -> tuple[Sentence, int | None]:
     """Say how far the word came in the search, and return the step at which the last beam with it was pruned.
 
     Args:
-        explainer: the model.
+        spelling: that of the sentence.
         trace: of a translation without the word.
         pattern: finds it.
         best: the best translation with it, which has been mentioned.
@@ -194,7 +194,7 @@ def _fate(
 
     def has_word(node: Node) -> bool:
         ids = [step.token.id for step in trace.tree.path(node)]
-        return pattern.search(explainer.tokenizer.decode(ids)) is not None
+        return pattern.search(spelling.decode(ids)) is not None
 
     def sentence(template: str, step: int, rank: int, text: str = "") -> Sentence:
         return Sentence(template, {"step": step, "rank": rank, "rank_th": _ordinal(rank), "text": text})

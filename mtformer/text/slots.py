@@ -7,7 +7,7 @@ what is remembered outside of the model, so that no digit can change.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from mtformer.config import TokenizerConfig
@@ -53,18 +53,20 @@ class Slotted:
 
     Attributes:
         text: the text.
-        fillings: what each slot stands for in a translation.
+        originals: what each slot stands for in the text.
+        fillings: what it stands for in a translation.
         names: the codes and names in the text, also those that no slot was left for.
     """
 
     text: str
-    fillings: Mapping[str, str]
-    names: Sequence[str]
+    originals: Mapping[str, str] = field(default_factory=dict)
+    fillings: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[str] = ()
 
     @property
     def shown(self) -> str:
         """The text as people can read it: ⟨4711⟩ dogs."""
-        return SLOT.sub(lambda slot: f"⟨{self.fillings[slot[0]]}⟩", self.text)
+        return readable(self.text, self.originals)
 
     def fits(self, translation: str) -> bool:
         """Tell whether a translation has each slot."""
@@ -94,9 +96,9 @@ class Slotted:
         return [_SPACED_SLOT.sub(filling, text) for text in texts]
 
 
-def readable(text: str) -> str:
-    """Return a text, or a token, with the numbers of its slots, which have no glyphs: ⟨5⟩ dogs."""
-    return SLOT.sub(lambda slot: f"⟨{1 + SLOTS.index(slot[0])}⟩", text)
+def readable(text: str, meanings: Mapping[str, str]) -> str:
+    """Return a text, or a token, with what its slots stand for, as in ⟨4711⟩ dogs; ⟨?⟩ stands for nothing."""
+    return SLOT.sub(lambda slot: f"⟨{meanings.get(slot[0], '?')}⟩", text)
 
 
 def known_slots(text: str, source: str) -> str:
@@ -124,7 +126,7 @@ def with_slots(
         kept: spans that stay as they are.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
-    parts, fillings, names, place = [], {}, [], 0
+    parts, originals, fillings, names, place = [], {}, {}, [], 0
     for entity in sorted([*find_entities(text, src_lang), *rare_names(text, src_lang, n_tokens)]):
         if entity.start < place or not _is_free(entity, kept):
             continue
@@ -132,12 +134,13 @@ def with_slots(
         names += [entity.text] * is_name
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
+            originals[slot] = entity.text
             fillings[slot] = entity.text if is_name else written_for(entity.text, src_lang, tgt_lang)
             parts += [text[place : entity.start], slot]
             place = entity.end
         elif entity.text in SLOTS:
             return None
-    return Slotted("".join([*parts, text[place:]]), fillings, names) if fillings else None
+    return Slotted("".join([*parts, text[place:]]), originals, fillings, names) if fillings else None
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:

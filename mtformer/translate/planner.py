@@ -125,7 +125,7 @@ class Planner:
         leaves = list(tree.leaves())
         if len(leaves) != 1:
             return []
-        slotted = self._with_slots(leaves[0])
+        slotted = self.with_slots(leaves[0])
         translations = list[Translation]()
         if slotted is not None:
             begun = yield from self._plan_begun(slotted.text, slotted.emptied(start), n_next)
@@ -183,7 +183,7 @@ class Planner:
             marked = self._marked(line)
             unmarked += [line] if marked is None else marked.texts
         leaves = [leaf for part in unmarked for leaf in prepared(part, self.preparations).leaves()]
-        of_leaves = [self._with_slots(leaf) for leaf in leaves]
+        of_leaves = [self.with_slots(leaf) for leaf in leaves]
         return [leaf if slotted is None else slotted.shown for leaf, slotted in zip(leaves, of_leaves, strict=True)]
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
@@ -229,7 +229,7 @@ class Planner:
 
     def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
         """Translate a text that needs no more preparation, with slots for its numbers, or without if one gets lost."""
-        slotted = self._with_slots(text)
+        slotted = self.with_slots(text)
         if slotted is None:
             return (yield from self._plan_checked(text))
         found = yield from self._plan_checked(slotted.text)
@@ -251,7 +251,7 @@ class Planner:
         noted = [each.noted(FLAG + ADDED) for each in found]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
-    def _with_slots(self, text: str) -> Slotted | None:
+    def with_slots(self, text: str) -> Slotted | None:
         """Return a text with slots; None if it needs none, or the model has none."""
         if not self.slots:
             return None

@@ -316,7 +316,12 @@ class Translator(Planner):
         from mtformer.explain.record import Explainer
 
         return Explainer.of(
-            self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
+            self.engine,
+            self.tokenizer,
+            self.options,
+            tgt_lang=self.tgt_lang,
+            max_length=self.max_length,
+            with_slots=self.with_slots,
         )
 
 
