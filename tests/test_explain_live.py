@@ -33,8 +33,12 @@ from mtformer.explain.record import Explainer
 from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.positions import NoPositions
 from mtformer.model.transformer import Transformer
+from mtformer.search.engine import SearchRequest
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
 from mtformer.text.tokenizer.tokenizer import Prefixes
+from mtformer.translate.insertion import plan_with_tokens
+from mtformer.translate.plan import run
 from mtformer.translate.translator import Translator
 
 SENTENCES = ["the red house sees a small dog.", "my old friend € needs her new garden 你"]
@@ -57,6 +61,18 @@ async function tracesOf([name, requests]) {
     while (!step.done);
     return plain(step.value);
   });
+}
+async function inserted([name, text]) {
+  const { header, data } = pageData[name];
+  const buffer = Uint8Array.from(atob(data), (character) => character.charCodeAt(0)).buffer;
+  const translator = new TextTranslator(header, await makeKernels(header.tensors, buffer));
+  const planner = translator.plannerOf({});
+  const leaf = planner.leaf(text);
+  const task = translator.insert(leaf.requests[0], ...planner.slotIds(leaf));
+  let step;
+  do step = task.next();
+  while (!step.done);
+  return step.value.ids;
 }
 function plain(value) {
   if (ArrayBuffer.isView(value)) return Array.from(value, (each) => (each === -Infinity ? null : each));
@@ -169,6 +185,23 @@ def test_slots_are_spelled_in_a_page_as_in_torch(bundles: dict[str, Bundle], pag
     trace = explainer.trace(text)
     assert {"⟨1,250.5⟩", "⟨a_b@c.de⟩"} < {token.text for token in trace.source.tokens}
     assert_same(trace_in(page, "slots", text, search={"beam_size": 2}), trace.to_dict())
+
+
+@needs_browser
+def test_a_page_inserts_the_slots_that_a_translation_lacks_as_torch_does(
+    bundles: dict[str, Bundle], page: Page
+) -> None:
+    bundle, text = bundles["slots"], "pay 12 to a_b@c.de"
+    explainer = explainer_of(bundle)
+    slotted = explainer.with_slots(text)
+    assert slotted is not None
+    src = explainer.spelling(text).encode_src()
+    needed, [space] = map(bundle.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
+    request = SearchRequest(src, explainer.options, explainer.options.limit(len(src)))
+    [found] = run([plan_with_tokens(request, needed, space)], explainer.engine)
+    assert isinstance(found, Hypothesis)
+    assert set(needed) < set(found.ids)
+    assert page.evaluate("inserted", ["slots", text]) == found.ids
 
 
 # Parts switched off

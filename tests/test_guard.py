@@ -44,7 +44,7 @@ class GivenAttempts(Planner):
     def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
         return given(self.searches(options))
 
-    def _plan_with_numbers(self, text: str, *, slots: bool = False) -> Plan[list[Translation]]:
+    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
         return given(self.with_numbers())
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
 import faithful_report
 import pytest
+from conftest import EOS_ID
 
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
@@ -286,9 +288,10 @@ def test_a_translation_may_begin_with_a_number(characters: Tokenizer) -> None:
 
 
 def test_codes_that_get_lost_are_noted(characters: Tokenizer) -> None:
-    """Without constraints, a text whose slots get lost is translated as it is."""
-    engine = Copying(lambda ids: ids[:5])
-    found = result(characters, engine, lambda planner: planner.plan("I see COVID-19 in f_1.pdf."))
+    """A sample is not made to keep slots; a text that loses some is translated as it is."""
+    engine, sample = Copying(lambda ids: ids[:5]), SearchOptions(sample=True, beam_size=1)
+    text = "I see COVID-19 in f_1.pdf."
+    found = result(characters, engine, lambda planner: replace(planner, options=sample).plan(text))
     assert (found.text, found.notes) == ("I se", ("check: names lost: COVID-19 f_1.pdf",))
 
 
@@ -344,6 +347,29 @@ class Forgetful(Copying):
 def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
     found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
     assert (found.text, found.notes) == ("a 12", ("check: numbers added",))
+
+
+class Dropping(Copying):
+    """An engine that copies only what it has to start with of the slots; the more of a copy is right, the likelier."""
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return the hypothesis that continues the prefix."""
+        found = []
+        for each in requests:
+            src, ids = list(each.src[:-1]), list(each.prefix)
+            place = 0
+            for token in ids:
+                place = src.index(token, place) + 1 if token in src[place:] else place
+            ids += [token for token in src[place:] if token > EOS_ID + len(SLOTS)]
+            n_wrong = sum(a != b for a, b in zip_longest(src, ids))
+            found.append([Hypothesis(ids, [-1.0 - n_wrong])])
+        return found
+
+
+def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
+    assert characters.tgt.ids(SLOTS) == list(range(EOS_ID + 1, EOS_ID + 1 + len(SLOTS)))
+    found = result(characters, Dropping(), lambda planner: planner.plan("12 in f_1.pdf, a 4,711"))
+    assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers added",))
 
 
 def test_a_term_keeps_its_place_in_a_text_with_doubled_spaces(characters: Tokenizer) -> None:

@@ -4,6 +4,7 @@
 const LOOP = "repeats itself";
 const REPEATED_NUMBERS = "repeated numbers removed";
 const MADE_UP_NUMBERS = "made-up numbers removed";
+const ADDED_NUMBERS = "numbers added";
 const LOST_NAMES = "names lost: "; // and codes, where slots cannot keep them
 const DOUBLED = "doubles words";
 const EMPTY = "empty";

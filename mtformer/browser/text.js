@@ -102,7 +102,7 @@ class TextPlanner {
   leaf(plain) {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
     const text = slotted ? slotted.text : plain;
-    return { text, plain, slotted, dropped: null, requests: this.requests(text) };
+    return { text, plain, slotted, dropped: null, notes: [], requests: this.requests(text) };
   }
 
   /** Whether the translation of a leaf lacks a slot, given the hypotheses for its parts. */
@@ -110,10 +110,16 @@ class TextPlanner {
     return leaf.slotted !== null && !leaf.slotted.fits(this.checked(leaf, hypotheses).text);
   }
 
+  /** The ids of the slots of a leaf, and that of a space. */
+  slotIds({ slotted }) {
+    const { ids } = this.tokenizer.tgt;
+    return [Array.from(slotted.fillings.keys(), (slot) => ids.get(slot)), ids.get("▁")];
+  }
+
   /** Lets the model translate a leaf without slots. */
   dropSlots(leaf) {
     const [text, dropped] = [leaf.plain, leaf.slotted];
-    Object.assign(leaf, { text, slotted: null, dropped, requests: this.requests(text) });
+    Object.assign(leaf, { text, slotted: null, dropped, notes: [], requests: this.requests(text) });
   }
 
   /** The requests for a text that needs no more preparation, one for each part if it is too long. */
@@ -142,10 +148,10 @@ class TextPlanner {
     return this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
   }
 
-  unchecked({ text, requests }, hypotheses) {
-    const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes: [] }));
-    const notes = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
-    const joined = joinTranslations(parts, this.joiner, notes);
+  unchecked({ text, requests, notes }, hypotheses) {
+    const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes }));
+    const ofParts = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
+    const joined = joinTranslations(parts, this.joiner, ofParts);
     return this.slotMaker ? withoutMadeUp(text, joined) : joined;
   }
 

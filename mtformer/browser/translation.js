@@ -35,13 +35,36 @@ class TextTranslator {
     return this.finished(plan, hypotheses, planner);
   }
 
-  /** Adds to `found` the hypotheses for a text, with slots for its numbers, or without if one gets lost. */
+  /** Adds to `found` the hypotheses for a text with slots for its numbers. What gets lost is inserted, but not in parts. */
   *translateLeaf(leaf, planner, beam, found) {
     yield* this.searchStrictly(leaf, planner, beam, found);
     if (!planner.losesSlots(leaf, found)) return;
+    found.length = 0;
+    if (leaf.requests.length === 1) {
+      found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf)));
+      leaf.notes.push(FLAG + ADDED_NUMBERS);
+      if (!planner.losesSlots(leaf, found)) return;
+    }
     planner.dropSlots(leaf);
     found.length = 0;
     yield* this.searchStrictly(leaf, planner, beam, found);
+  }
+
+  /** A hypothesis that has the ids `needed`, each after a `space` or not: mtformer/translate/insertion.py. */
+  *insert(request, needed, space) {
+    const count = ({ ids }) => needed.filter((id) => ids.includes(id)).length;
+    const found = [];
+    yield* this.search(request, 1, found);
+    let [best] = found;
+    for (let round = 0; round < needed.length && count(best) < needed.length; round++) {
+      const inserted = needed.filter((id) => !best.ids.includes(id)).flatMap((id) => [[id], [space, id]]);
+      const attempts = [];
+      for (let place = 0; place <= best.ids.length; place++)
+        for (const ids of inserted)
+          yield* this.search({ ...request, prefix: [...best.ids.slice(0, place), ...ids] }, 1, attempts);
+      best = attempts.reduce((a, b) => ((count(b) - count(a) || b.score - a.score) > 0 ? b : a));
+    }
+    return best;
   }
 
   /** Adds to `found` the hypotheses for a text; those of a second, stricter search if they have fewer problems. */

@@ -42,11 +42,6 @@ def never_split(config: TokenizerConfig) -> list[str]:
     return list(dict.fromkeys([*config.user_symbols, *(SLOTS if config.slots else ())]))
 
 
-def find_slots(text: str) -> Iterator[tuple[int, str]]:
-    """Yield where each slot stands in a text, and which it is."""
-    return ((match.start(), match[0]) for match in SLOT.finditer(text))
-
-
 @dataclass(frozen=True)
 class Slotted:
     """A text with slots.

@@ -25,6 +25,7 @@ from mtformer.translate.guard import (
     with_lost_names,
     without_made_up,
 )
+from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing, parts_of
@@ -240,16 +241,27 @@ class Planner:
         return [with_lost_names(slotted, each) for each in chosen]
 
     def _plan_all_slots(self, slotted: Slotted) -> Plan[list[Translation]]:
-        """Search for translations that have each slot: a wider beam, and if it finds none, a constrained one."""
+        """Search for translations that have each slot: a wider beam, and if it finds none, one with slots inserted."""
         width = max(_SLOTS_BEAM, self.options.beam_size)
         wide = yield from self._plan_search(
             slotted.text, self.options.updated(beam_size=width, n_best=width), self.terms
         )
         found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
-        if not found and self._can_keep_numbers:
-            found = yield from self._plan_with_numbers(slotted.text, slots=True)
+        if not found:
+            found = yield from self._plan_inserted(slotted)
         noted = [each.noted(FLAG + ADDED) for each in found]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
+
+    def _plan_inserted(self, slotted: Slotted) -> Plan[list[Translation]]:
+        """Translate a text, if it need not be cut, so that its slots are in the translation."""
+        parts = parts_of(slotted.text, self.tokenizer, None, self.max_length)
+        if len(parts) != 1:
+            return []
+        ids = parts[0].ids
+        request = SearchRequest(ids, self.options, self.options.limit(len(ids)), forced=self.tokenizer.prefixes.tgt)
+        needed, [space] = map(self.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
+        found = yield from plan_with_tokens(request, needed, space)
+        return self._without_made_up(slotted.text, [self._translation(found)])
 
     def with_slots(self, text: str) -> Slotted | None:
         """Return a text with slots; None if it needs none, or the model has none."""
@@ -296,10 +308,10 @@ class Planner:
         """Whether a search can be made to keep numbers."""
         return self.engine.has_constraints and self.terms is None and not self.options.sample
 
-    def _plan_with_numbers(self, text: str, *, slots: bool = False) -> Plan[list[Translation]]:
-        """Translate a text so that its numbers, or its slots, are in the translations."""
+    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
+        """Translate a text so that its numbers are in the translations."""
         languages = {"src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
-        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary, slots=slots)
+        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary)
         translations = yield from self._plan_search(text, self.options, numbers)
         return [replace(translation, terms=()) for translation in translations]
 

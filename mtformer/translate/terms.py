@@ -7,7 +7,6 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces, share_separators
 from mtformer.text.numbers import SEPARATORS, find_numbers, numbers_to_keep
-from mtformer.text.slots import find_slots
 from mtformer.text.tokenizer.tokenizer import MARKERS, Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import Span, find_words, word_rule
@@ -131,7 +130,7 @@ class Terms:
 
 
 class Numbers(Terms):
-    """The numbers of a text, or the slots in it, as terms that are their own translations."""
+    """The numbers of a text as terms that are their own translations."""
 
     def __init__(
         self,
@@ -141,15 +140,13 @@ class Numbers(Terms):
         src_lang: str,
         tgt_lang: str,
         vocabulary: Vocabulary | None = None,
-        slots: bool = False,
     ) -> None:
-        """Take the numbers of a text, or only its slots.
+        """Take the numbers of a text.
 
         Left out are those that may be spelled out, those that the target language may write with other separators, and
         those that the tokenizer has no tokens for.
         """
-        self._slots = slots
-        numbers = dict.fromkeys([slot for _, slot in find_slots(text)] if slots else numbers_to_keep(text))
+        numbers = dict.fromkeys(numbers_to_keep(text))
         if not share_separators(src_lang, tgt_lang):
             numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
         glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
@@ -158,8 +155,7 @@ class Numbers(Terms):
 
     def find(self, text: str) -> list[Match]:
         """Return the numbers in the normalized form of a source text; 500 is none of "1,500"."""
-        text = normalize(text)
-        places = find_slots(text) if self._slots else ((number.start, number.text) for number in find_numbers(text))
+        places = ((number.start, number.text) for number in find_numbers(normalize(text)))
         return [Match(start, self._terms[number]) for start, number in places if number in self._terms]
 
 
