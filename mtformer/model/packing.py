@@ -29,7 +29,7 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     if precision == "int8":
         return _Int8Linear(weight, bias)
-    if weight.device.type == "cpu" and _has_onednn():
+    if weight.device.type == "cpu" and _has_onednn(precision):
         return _OneDNNLinear(weight, bias, torch.bfloat16 if precision == "bf16" else torch.float32)
     if precision == "bf16":
         return _BFloat16Linear(weight, bias)
@@ -70,9 +70,11 @@ class Packer:
         return pack(linear.weight[rows], None if bias is None else bias[rows], self._precision)
 
 
-def _has_onednn() -> bool:
-    """Return whether torch can call oneDNN for float32, which is more than twice as fast as MKL on AMD processors."""
+def _has_onednn(precision: Precision) -> bool:
+    """Return whether torch can call oneDNN, which is more than twice as fast as MKL on AMD processors."""
     known = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+    if precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return False
     return known and torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
 
 
