@@ -1,9 +1,10 @@
 """Translate lines with numbers, dates, amounts, addresses, codes and names, and print how many of these are kept.
 
 The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 24 kinds, nine for each kind and
-language. A value is kept if it is in the translation as often as in the source, in the source's or in the target's way
-of writing it, and no digit of the translation belongs to anything else. With --language, nothing is translated: a value
-is kept if slots stand for it in a text of that language, by the model's tokenizer.
+language; with --several, they have two or three values each, and are in English or German. A value is kept if it is in
+the translation as often as in the source, in the source's or in the target's way of writing it, and no digit of the
+translation belongs to anything else. With --language, nothing is translated: a value is kept if slots stand for it in a
+text of that language, by the model's tokenizer.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).with_name("faithful_suite.tsv")
 _N_LINES = 9  # of each kind and language
+_N_OF_SEVERAL = 4  # of each sentence with several values
 _CURRENCIES = {"en": "${}", "de": "{} €", "fr": "{} €", "cs": "{} Kč", "zh": "{}元"}
 _UNITS = ("km", "m", "kg", "°C", "GB")
 _SYLLABLES = ("Kwa", "Zor", "Mba", "Ti", "Lun", "Vek", "Sza", "Ou", "Brin", "Yel", "Dro", "Fen")
@@ -105,12 +107,19 @@ KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
 }
 
 
-class Line(NamedTuple):
-    """A line of the suite: its kind, its text and the values in it."""
+class Value(NamedTuple):
+    """A value in a line, and its kind."""
 
     kind: str
     text: str
-    values: tuple[str, ...]
+
+
+class Line(NamedTuple):
+    """A line of the suite: what it is counted as, its text and the values in it."""
+
+    kind: str
+    text: str
+    values: tuple[Value, ...]
 
 
 def lines(language: str, seed: int) -> Iterator[Line]:
@@ -119,18 +128,29 @@ def lines(language: str, seed: int) -> Iterator[Line]:
         rng = Random(f"{seed} {kind} {language}")
         for number in range(_N_LINES):
             pattern = CARRIERS[carrier, language][number % 3]
-            values = tuple(draw(rng, language) for _ in range(pattern.count("{}")))
-            yield Line(kind, pattern.format(*values), values)
+            values = tuple(Value(kind, draw(rng, language)) for _ in range(pattern.count("{}")))
+            yield Line(kind, pattern.format(*(value.text for value in values)), values)
+
+
+def lines_with_several(language: str, seed: int) -> Iterator[Line]:
+    """Yield the lines in a language that have several values, of kinds that their sentences name."""
+    for pattern in CARRIERS["several", language]:
+        kinds = re.findall("{(.*?)}", pattern)
+        for number in range(_N_OF_SEVERAL):
+            rng = Random(f"{seed} {number} {pattern}")
+            values = tuple(Value(kind, KINDS[kind][1](rng, language)) for kind in kinds)
+            text = re.sub("{.*?}", "{}", pattern).format(*(value.text for value in values))
+            yield Line(f"{len(values)} values", text, values)
 
 
 def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
     """Tell whether a translation has the values of a line, and no other digits."""
     rest = _plain(translation)
-    for value in sorted(line.values, key=len, reverse=True):
-        core = _core(line.kind, value)
+    for kind, value in sorted(line.values, key=lambda value: -len(value.text)):
+        core = _core(kind, value)
         forms = (_plain(core), _plain(written_for(core, src_lang, tgt_lang)))
         form = next((form for form in forms if form in rest), None)
-        if form is None and line.kind != "small number":
+        if form is None and kind != "small number":
             return False
         rest = rest.replace(form or "", "", 1)
     return not re.search(r"\d", rest)
@@ -150,7 +170,11 @@ def _plain(text: str) -> str:
 def is_slotted(line: Line, language: str, n_tokens: Callable[[str], int]) -> bool:
     """Tell whether slots stand for the values of a line."""
     found = with_slots(line.text, language, "en", n_tokens=n_tokens)
-    return found is not None and not re.search(r"\d", found.text) and not any(v in found.text for v in line.values)
+    return (
+        found is not None
+        and not re.search(r"\d", found.text)
+        and not any(value.text in found.text for value in line.values)
+    )
 
 
 def report(outcomes: Sequence[tuple[Line, str]]) -> None:
@@ -167,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--several", action="store_true", help="lines with two or three values each")
     parser.add_argument("--language", help="count what slots stand for in this language instead of translating")
     parser.add_argument("--beam-size", type=int)
     parser.add_argument("--engine", default="torch", help="torch (default) or ctranslate2")
@@ -175,7 +200,7 @@ def main() -> None:
     asked = parser.parse_args()
     translator = Translator.load(find_model(asked.model), engine=asked.engine, raw=asked.raw, beam_size=asked.beam_size)
     src_lang, tgt_lang = asked.language or translator.src_lang, translator.tgt_lang
-    suite = list(lines(src_lang, asked.seed))
+    suite = list((lines_with_several if asked.several else lines)(src_lang, asked.seed))
     if asked.language:
         n_tokens = translator.tokenizer.n_src_tokens
         report([(line, "kept" if is_slotted(line, src_lang, n_tokens) else "lost") for line in suite])
