@@ -10,7 +10,8 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import islice, permutations
+from itertools import accumulate, islice, permutations
+from statistics import median
 
 import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
 
@@ -26,13 +27,15 @@ _LEAST_GAIN = math.log(3)  # how many times more frequent letters must be then
 _MOST_TRIED = 5_000  # texts that all encodings are tried on
 _FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
 _LEAST_SHARE, _LARGEST_SHARE = 1e-3, 0.5  # of texts without diacritics
-_FREQUENT, _QUANTILE = 0.5, 0.4  # of the occurrences of words with diacritics; of the shares of these words
+_FREQUENT = 0.8  # of the occurrences of words with diacritics
+_ROUNDS = 5  # of estimating how often they lose them
 _LEAST_ODDS = math.log(3)  # of having lost its diacritics
 _FEWEST_TOGETHER = 5  # occurrences of a word with diacritics and a neighbour
 _PRIOR = 0.01  # occurrences, by which a word may be written without diacritics too
 _DEVIATIONS = 3.0  # standard deviations of a count, by which it may be too high by chance
 _PRIOR_TOGETHER = 0.5  # the same with a neighbour
-_UNAMBIGUOUS = 0.95  # share of the occurrences of a word, from which on its form is certain
+_USUAL = 2  # times as frequent as expected
+_UNAMBIGUOUS = 0.99  # share of the occurrences of a word, from which on its form is certain
 
 
 def without_diacritics(text: str) -> str:
@@ -95,17 +98,19 @@ class Spelling:
         return self._restored(text) if self._has_lost_diacritics(text) else self._decoded(text)
 
     def _bare_share(self) -> float:
-        """Return how often words with diacritics are written without, by the most frequent of them.
+        """Return how often words lose their diacritics, by the frequent ones.
 
-        Neither their mean nor their median, since some are words without, too.
+        Those that are far more often without them are left out: they are words without them, too, such as "konnte".
         """
         counts = sorted(((sum(forms.values()), forms[bare]) for bare, forms in self._forms.items()), reverse=True)
-        total, covered, shares = sum(n for n, _ in counts), 0, []
-        for n, n_bare in counts:
-            if covered < _FREQUENT * total:
-                covered += n
-                shares.append(n_bare / n)
-        share = sorted(shares)[int(_QUANTILE * len(shares))] if shares else 0.0
+        covered = accumulate(n for n, _ in counts)
+        frequent = [
+            count for count, n in zip(counts, covered, strict=True) if n <= _FREQUENT * sum(n for n, _ in counts)
+        ]
+        share = median(n_bare / n for n, n_bare in frequent) if frequent else 0.0
+        for _ in range(_ROUNDS):
+            usual = [(n, bare) for n, bare in frequent if bare <= 1 + n * share + _DEVIATIONS * math.sqrt(n * share)]
+            share = sum(n_bare for _, n_bare in usual) / max(1, sum(n for n, _ in usual))
         return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
 
     def _count_neighbours(self, texts: Sequence[str]) -> None:
@@ -139,13 +144,13 @@ class Spelling:
 
     def _evidence(self, n_bare: int, n_marked: int, prior: float) -> float:
         """Return the log odds by words that occur so often without and with diacritics, this text included."""
-        n_right = self._n_right(n_bare, n_marked, _DEVIATIONS)
+        n_right = self._n_right(n_bare, n_marked)
         return -math.log((n_right + prior) / ((1 - self._share) * (n_bare + n_marked) + prior))
 
-    def _n_right(self, n_bare: int, n_marked: int, deviations: float = 1.0) -> float:
+    def _n_right(self, n_bare: int, n_marked: int) -> float:
         """Return how often words are rightly without diacritics, the text that is judged aside."""
         n_lost = self._share * (n_bare + n_marked)
-        return max(0.0, n_bare - 1 - n_lost - deviations * math.sqrt(n_lost))
+        return max(0.0, n_bare - 1 - n_lost - _DEVIATIONS * math.sqrt(n_lost))
 
     def _has_lost_diacritics(self, text: str) -> bool:
         if without_diacritics(text) != text:
@@ -154,15 +159,27 @@ class Spelling:
         return any(word in self._forms for word in words) and self._odds(words) >= _LEAST_ODDS
 
     def _restored(self, text: str) -> str:
-        """Return a text with its diacritics, or as it is if the corpus does not tell the form of each word."""
-        parts, end = [], 0
+        """Return a text with its diacritics, or as it is if the corpus does not tell the form of each word.
+
+        A word alone may be right and rare, as "mochte" beside "möchte": it is restored only if it is no more frequent
+        than it would be if it had lost them as often as others.
+        """
+        parts, end, restored = [], 0, set()
         for match in _WORD.finditer(text):
-            form = self._form(match[0].lower())
+            word = match[0].lower()
+            form = self._form(word)
             if form is None:
                 return text
             parts += [text[end : match.start()], _in_case_of(match[0], form)]
             end = match.end()
-        return "".join([*parts, text[end:]])
+            restored |= {word} - {form}
+        is_certain = len(restored) > 1 or all(map(self._is_usual, restored))
+        return "".join([*parts, text[end:]]) if is_certain else text
+
+    def _is_usual(self, word: str) -> bool:
+        """Tell whether a word without diacritics is no more frequent than if all of its occurrences had lost them."""
+        forms = self._forms[word]
+        return forms[word] <= _USUAL * self._share * sum(forms.values())
 
     def _form(self, word: str) -> str | None:
         """Return the form of a word that has lost its diacritics, if there were any; None if it is not certain."""
