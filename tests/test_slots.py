@@ -225,6 +225,11 @@ def test_half_of_the_pairs_get_slots_in_each_epoch() -> None:
     assert augmenter.vary(pairs[500:], 500, 0) == {index - 500: pair for index, pair in first.items() if index >= 500}
 
 
+def test_variations_with_slots_depend_on_the_languages() -> None:
+    one, other = (Augmenter(None, seed=1, languages=[LanguagePair("en", code)], slots=True) for code in ("de", "fr"))
+    assert one.identity != other.identity
+
+
 def test_slots_are_tokens() -> None:
     pairs = [SentencePair(f"the {word} dog", f"der {word} Hund") for word in ("red", "blue", "small", "old")] * 20
     config = TokenizerConfig.model_validate({"type": "bpe", "vocab_size": 330, "slots": True})
