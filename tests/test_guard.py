@@ -214,6 +214,13 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
         (("en", "ru"), "2 dogs and 3 cats", "две dogs и 3 cats", ()),  # whose words are not known here
         (("en", "ru"), "2 dogs and 3 cats", "4 dogs и 3 cats", ("numbers lost: 2",)),
         (("und", "und"), "2 dogs", "11 dogs", ("numbers lost: 2",)),
+        (("en", "de"), "The dogs play.", "35 Hunde spielen.", ("numbers made up: 35",)),
+        (("en", "de"), "Twenty-five dogs play.", "25 Hunde spielen.", ()),
+        (("cs", "de"), "Dvacet pět psů", "25 Hunde", ()),  # whose words are not known here
+        (("en", "de"), "50% of the dogs play.", "Die Hälfte der Hunde spielt.", ()),
+        (("en", "de"), "50 dogs play.", "Die Hälfte der Hunde spielt.", ("numbers lost: 50",)),
+        (("en", "fr"), "a dog for 1,250.50 €", "un dog 1 250,50 €", ()),
+        (("fr", "en"), "un dog 1 250,50 €", "a dog for 1,250.05 €", ("numbers lost: 250,50",)),
     ],
 )
 def test_numbers_of_other_languages(
@@ -447,6 +454,8 @@ def test_a_wrong_number_is_corrected_with_a_note() -> None:
         ("two cats, 17 dogs", "2 Katzen, 71 Hunde", "2 Katzen, 17 Hunde"),
         ("11 dogs", "12 Hunde", None),  # flagged, and left to the reader
         ("3万5 dogs", "53,000 Hunde", None),
+        ("70°F", "21 °C", None),  # it may have been converted
+        ("5'10\" dogs", "Hunde von 1,78 m", None),
     ],
 )
 def test_a_number_is_corrected_if_it_is_the_only_wrong_one_and_one_is_lost(

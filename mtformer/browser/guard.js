@@ -60,10 +60,15 @@ class Guard {
       this.loop(source, translation),
       this.wrongLength(countCharacters(source), countCharacters(translation)),
       translation === source && this.isProse(source) && this.src.base !== this.tgt.base && "not translated",
-      found("numbers lost: ", lostNumbers(source, translation, this.src, this.tgt).join(" ")),
+      this.wrongNumbers(source, translation),
       found("stray characters: ", this.strayCharacters(source, translation)),
       this.isOtherScript(source, translation) && "another script",
     ].filter((problem) => problem);
+  }
+
+  wrongNumbers(source, translation) {
+    const lost = found("numbers lost: ", lostNumbers(source, translation, this.src, this.tgt).join(" "));
+    return lost || found("numbers made up: ", madeUpNumbers(source, translation, this.src, this.tgt).join(" "));
   }
 
   /** Repairs a translation as far as that is possible without the model, and notes the problems that are left. */

@@ -4,7 +4,8 @@
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
-const SPACED_NUMBER = /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?!\p{Nd}|[.,]\p{Nd})/gu; // or several numbers
+const SPACED_NUMBER = // or several numbers
+  /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?:[.,]\p{Nd}{1,2})?(?!\p{Nd}|[.,]\p{Nd})/gu;
 const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
 // Numbers of Chinese and Japanese in 万 and 亿
@@ -36,6 +37,8 @@ const CENTURY = /00-?(?:tal|lu[kv]u)/; // på 1800-talet is in the 19th century
 const DISCOUNT = "折"; // 8折 is 20% off
 const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
+const [PERCENT, HALF] = [/ ?[%％]/y, "50"];
+const CONVERTED = / ?[°'"′″’”]/y; // degrees, feet and inches may become others
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
 const [HOURS, DAYS, MONTHS] = [24, 31, 12];
 const MOST_DIGITS = 15; // of a number that is written otherwise
@@ -84,6 +87,11 @@ function lostNumbers(source, translation, src, tgt) {
   return lost.filter(isLost).map(({ text }) => text);
 }
 
+/** The numbers of a translation that its source lacks; none where the words of its language are not known. */
+function madeUpNumbers(source, translation, src, tgt) {
+  return Object.keys(src.number_words.stems).length > 0 ? lostNumbers(translation, source, tgt, src) : [];
+}
+
 /** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
 function isCounted({ start, end, value }, text) {
   return Number(value) > 1 && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
@@ -96,11 +104,12 @@ function matchAt(sticky, text, place) {
 
 /**
  * Replaces the one number that is not in the source by the one that the translation lacks; null if there is none or a
- * second candidate, or if the two have different numbers of parts, so that one may be a price and the other a time.
+ * second candidate, if the two have different numbers of parts, so that one may be a price and the other a time, or if
+ * they may have different units.
  */
 function withRightNumber(source, translation, src, tgt) {
   const lost = missingNumbers(source, translation, src, tgt);
-  if (lost.length !== 1 || mayBeAWord(lost[0])) return null;
+  if (lost.length !== 1 || mayBeAWord(lost[0]) || matchAt(CONVERTED, source, lost[0].end)) return null;
   const wrong = missingNumbers(translation, source, tgt, src);
   if (wrong.length !== 1 || hasMyriads(lost[0].text + wrong[0].text)) return null;
   const [{ start, end, value }] = wrong;
@@ -170,7 +179,8 @@ class Counterpart {
     if (this.values.has(withoutIdleZeros(value)) || this.values.has(scaledValue({ value, end }, this.text))) return true;
     const n = Number(whole);
     if (parts.length) return this.hasBoth(end, n, parts[0]);
-    if (MINUTES.includes(whole) && this.words.haveParts(this.counterpart)) return true; // half an hour
+    const isHalf = whole === HALF && matchAt(PERCENT, this.text, end) !== null;
+    if ((isHalf || MINUTES.includes(whole)) && this.words.haveParts(this.counterpart)) return true; // half an hour
     const ofDecade = matchAt(DECADE, this.text, end) ? [n % 100, 1900 + (n % 100)] : [];
     const ofCentury = this.hasCenturies ? [n >= 100 ? Math.floor(n / 100) + 1 : 100 * (n - 1)] : [];
     return [...this.hours(n), ...ofDecade, ...ofCentury].some((number) => this.has(number));

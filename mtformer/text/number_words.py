@@ -33,7 +33,7 @@ STEMS = {
     "de": _GERMAN | {10**6: "million", 10**9: "milliarde"},
     "zh": _CHINESE,
 }
-PARTS = {"en": "half|quarter", "de": "halb|viertel", "zh": "[半刻]"}  # of an hour or of another unit
+PARTS = {"en": "half|quarter", "de": "halb|hälfte|viertel", "zh": "[半刻]"}  # of an hour or of another unit
 
 
 class NumberWords:

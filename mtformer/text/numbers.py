@@ -11,7 +11,8 @@ from mtformer.text.number_words import LARGEST_SMALL, number_words
 
 _POINT = "·"  # between the parts of a value, whatever the text has there
 SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
-_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d|[.,]\d)")  # thousands, or several numbers
+# Thousands, or several numbers
+_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d|[.,]\d)")
 _DIGITS = re.compile(r"\d+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
@@ -37,6 +38,8 @@ _CENTURY = re.compile(r"00-?(?:tal|lu[kv]u)")  # på 1800-talet is in the 19th c
 _DISCOUNT = "折"  # 8折 is 20% off
 _DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
+_PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
+_CONVERTED = re.compile(r" ?[°'\"′″’”]")  # degrees, feet and inches may become others
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
 _HOURS, _DAYS, _MONTHS = 24, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
@@ -117,6 +120,11 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str] | None 
     return [number.text for number in lost if not number.may_be_a_word or (is_sure and _is_counted(number, source))]
 
 
+def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
+    """Return the numbers of ``translation`` that ``source`` lacks; none if the words of its language are not known."""
+    return lost_numbers(translation, source, languages[::-1]) if number_words(languages[0]) else []
+
+
 def _is_counted(number: Number, text: str) -> bool:
     """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
     is_apart = not _ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not _ATTACHED_AFTER.match(
@@ -132,11 +140,11 @@ def with_right_number(source: str, translation: str, languages: Sequence[str] | 
     12,000 people 3,500" would become a false statement that reads well.
 
     Returns:
-        None if there is nothing to replace, if there is more than one candidate on a side, or if the two differ in how
-        many parts they have, so that one may be a price and the other a time.
+        None if there is nothing to replace; if there is more than one candidate on a side; if the two differ in how
+        many parts they have, so that one may be a price and the other a time; or if they may have different units.
     """
     lost = _missing_in(translation, source, languages)
-    if len(lost) != 1 or lost[0].may_be_a_word:
+    if len(lost) != 1 or lost[0].may_be_a_word or _CONVERTED.match(source, lost[0].end):
         return None
     wrong = _missing_in(source, translation, languages and languages[::-1])
     if len(wrong) != 1 or has_myriads(lost[0].text + wrong[0].text):
@@ -218,7 +226,8 @@ class _Counterpart:
         n = int(whole)
         if parts:
             return self._has_both(number, n, parts[0])
-        if whole in _MINUTES and self._words.has_parts(self._counterpart):  # half an hour
+        is_half = whole == _HALF and _PERCENT.match(self._text, number.end) is not None
+        if (is_half or whole in _MINUTES) and self._words.has_parts(self._counterpart):  # half an hour
             return True
         of_decade = {n % 100, 1900 + n % 100} if _DECADE.match(self._text, number.end) else set()
         of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()

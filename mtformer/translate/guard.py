@@ -10,7 +10,7 @@ from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
-from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
+from mtformer.text.numbers import lost_numbers, made_up_numbers, numbers_to_keep, with_right_number
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -93,6 +93,8 @@ class Guard:
             problems.append("not translated")
         if lost := lost_numbers(masked.source, masked.translation, self._languages):
             problems.append(f"numbers lost: {' '.join(lost)}")
+        elif made_up := made_up_numbers(masked.source, masked.translation, self._languages):
+            problems.append(f"numbers made up: {' '.join(made_up)}")
         if self._expected is not None and not self._expected.issuperset(masked.translation):
             stray = (
                 set("".join(masked.translation.split())) - self._expected - set(source) - set(map(chr, masked.hidden))
