@@ -55,7 +55,7 @@ class Augmenter:
     @property
     def identity(self) -> JsonValue:
         """All that the variations depend on besides the text and the epoch."""
-        slots = list(self._languages) if self._slots else False  # a language decides what is a number or a name
+        slots: JsonValue = [*self._languages] if self._slots else False  # a language decides what is a number or a name
         return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted, slots]
 
     def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
