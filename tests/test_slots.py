@@ -374,8 +374,16 @@ class Dropping(Copying):
 
 def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
     assert characters.tgt.ids(SLOTS) == list(range(EOS_ID + 1, EOS_ID + 1 + len(SLOTS)))
-    found = result(characters, Dropping(), lambda planner: planner.plan("12 in f_1.pdf, a 4,711"))
-    assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers added",))
+    text, several = "12 in f_1.pdf, a 4,711", SearchOptions(beam_size=4, n_best=3)
+    for options in (SearchOptions(), several):
+        found = result(characters, Dropping(), lambda planner: replace(planner, options=options).plan(text))  # noqa: B023
+        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers added",))
+
+
+def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:
+    text = "12 34 56 78 90 a"
+    found = result(characters, Dropping(), lambda planner: planner.plan(text))
+    assert (found.text, found.notes) == (text, ())
 
 
 def test_a_term_keeps_its_place_in_a_text_with_doubled_spaces(characters: Tokenizer) -> None:

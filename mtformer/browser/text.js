@@ -110,10 +110,10 @@ class TextPlanner {
     return leaf.slotted !== null && !leaf.slotted.fits(this.checked(leaf, hypotheses).text);
   }
 
-  /** The ids of the slots of a leaf, and that of a space. */
+  /** The ids of the slots of a leaf, that of a space, and whether there is one before each slot. */
   slotIds({ slotted }) {
     const { ids } = this.tokenizer.tgt;
-    return [Array.from(slotted.fillings.keys(), (slot) => ids.get(slot)), ids.get("▁")];
+    return [Array.from(slotted.fillings.keys(), (slot) => ids.get(slot)), ids.get("▁"), this.joiner !== ""];
   }
 
   /** Lets the model translate a leaf without slots. */

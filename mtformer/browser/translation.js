@@ -3,6 +3,9 @@
 
 const MOST_REMEMBERED = 2_000; // hypotheses
 const WIDEST_BEAM = 16; // of a second search
+const MOST_INSERTED = 4; // tokens: a sentence that lacks more becomes another one
+const MOST_ADDED = 8; // tokens that a translation may grow by with each
+const INSERTION_BEAM = 2;
 
 /** A model that translates texts. */
 class TextTranslator {
@@ -50,18 +53,23 @@ class TextTranslator {
     yield* this.searchStrictly(leaf, planner, beam, found);
   }
 
-  /** A hypothesis that has the ids `needed`, each after a `space` or not: mtformer/translate/insertion.py. */
-  *insert(request, needed, space) {
+  /** A hypothesis that has the ids `needed`: mtformer/translate/insertion.py. */
+  *insert(request, needed, space, hasSpaces) {
     const count = ({ ids }) => needed.filter((id) => ids.includes(id)).length;
     const found = [];
-    yield* this.search(request, 1, found);
+    yield* this.search(request, INSERTION_BEAM, found);
     let [best] = found;
-    for (let round = 0; round < needed.length && count(best) < needed.length; round++) {
-      const inserted = needed.filter((id) => !best.ids.includes(id)).flatMap((id) => [[id], [space, id]]);
+    for (let round = 0; round < MOST_INSERTED; round++) {
+      const nMissing = needed.length - count(best);
+      if (!nMissing || nMissing > MOST_INSERTED) break;
+      const missing = needed.find((id) => !best.ids.includes(id));
+      const limit = Math.min(request.limit, best.ids.length + MOST_ADDED);
       const attempts = [];
-      for (let place = 0; place <= best.ids.length; place++)
-        for (const ids of inserted)
-          yield* this.search({ ...request, prefix: [...best.ids.slice(0, place), ...ids] }, 1, attempts);
+      for (let place = 0; place <= best.ids.length; place++) {
+        const start = best.ids.slice(0, place);
+        if ((hasSpaces || !place) && start.at(-1) !== space) start.push(space);
+        yield* this.search({ ...request, limit, prefix: [...start, missing] }, INSERTION_BEAM, attempts);
+      }
       best = attempts.reduce((a, b) => ((count(b) - count(a) || b.score - a.score) > 0 ? b : a));
     }
     return best;

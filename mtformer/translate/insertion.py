@@ -1,39 +1,54 @@
 """Searches for translations that have certain tokens, with any engine: what a translation lacks is inserted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.translate.plan import Plan, ask
 
+_MOST_INSERTED = 4  # tokens: a sentence that lacks more becomes another one
+_MOST_ADDED = 8  # tokens that a translation may grow by with each
+_BEAM_SIZE = 2
 
-def plan_with_tokens(request: SearchRequest, needed: Sequence[int], space: int) -> Plan[Hypothesis]:
+
+def plan_with_tokens(
+    request: SearchRequest, needed: Sequence[int], space: int, *, has_spaces: bool
+) -> Plan[Hypothesis]:
     """Search for a translation that has certain tokens.
 
-    As long as the translation lacks some, each of these is put at each place of it, and the rest is translated anew,
-    greedily. The best of these translations is that with the most needed tokens, and then the likeliest.
+    As long as the translation lacks some, the first of these is put at each place of it, and the rest is translated
+    anew, with a small beam. The best of these translations is that with the most needed tokens, and then the likeliest.
 
     Args:
         request: the sentence.
         needed: the ids of the tokens.
-        space: the id of the token for a space, which may have to come before one of them.
+        space: the id of the token for a space, with which each text starts.
+        has_spaces: whether there is one before each of the tokens.
 
     Returns:
-        The translation, which lacks some of the tokens if each attempt has lost another one.
+        The translation, which lacks some of the tokens if it lacked many, or if each attempt has lost another one.
     """
-    request = replace(request, options=request.options.updated(beam_size=1), token_log_probs=True)
-    [[best]] = yield from ask([request])
-    for _ in needed:
+    options = request.options.updated(beam_size=_BEAM_SIZE, n_best=1, mbr=0)
+    request = replace(request, options=options, token_log_probs=True)
+    best = _best((yield from ask([request])), needed, request)
+    for _ in range(_MOST_INSERTED):
         missing = [id for id in needed if id not in best.ids]
-        if not missing:
+        if not missing or len(missing) > _MOST_INSERTED:
             break
-        inserted = [ids for id in missing for ids in ([id], [space, id])]
-        prefixes = [[*best.ids[:place], *ids] for place in range(len(best.ids) + 1) for ids in inserted]
-        found = yield from ask([replace(request, prefix=prefix) for prefix in prefixes])
-        best = max((hypothesis for [hypothesis] in found), key=lambda one: _quality(one, needed, request))
+        prefixes = []
+        for start in (best.ids[:place] for place in range(len(best.ids) + 1)):
+            needs_space = (has_spaces or not start) and start[-1:] != [space]
+            prefixes.append([*start, *([space] * needs_space), missing[0]])
+        limit = min(request.limit, len(best.ids) + _MOST_ADDED)
+        found = yield from ask([replace(request, prefix=prefix, limit=limit) for prefix in prefixes])
+        best = _best(found, needed, request)
     return best
 
 
-def _quality(hypothesis: Hypothesis, needed: Sequence[int], request: SearchRequest) -> tuple[int, float]:
-    return sum(id in hypothesis.ids for id in needed), hypothesis.score(request.options.penalty)
+def _best(found: Iterable[Sequence[Hypothesis]], needed: Sequence[int], request: SearchRequest) -> Hypothesis:
+    def quality(one: Hypothesis) -> tuple[int, float]:
+        return sum(id in one.ids for id in needed), one.score(request.options.penalty)
+
+    return max(chain.from_iterable(found), key=quality)

@@ -260,7 +260,8 @@ class Planner:
         ids = parts[0].ids
         request = SearchRequest(ids, self.options, self.options.limit(len(ids)), forced=self.tokenizer.prefixes.tgt)
         needed, [space] = map(self.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
-        found = yield from plan_with_tokens(request, needed, space)
+        has_spaces = is_written_with_spaces(self.tgt_lang)
+        found = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces)
         return self._without_made_up(slotted.text, [self._translation(found)])
 
     def with_slots(self, text: str) -> Slotted | None:
