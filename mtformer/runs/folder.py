@@ -255,7 +255,7 @@ def find_model(given: Path | None) -> Path:
     if not given and not from_environment:
         raise UserError("there is no trained model under runs/: train one, or name one with --model")
     source = "" if given else " (from $MTFORMER_MODEL)"
-    if RunFolder(path).config.exists():
+    if RunFolder(path).is_training or RunFolder(path).config.exists():
         raise UserError(f"the run {path}{source} has no model yet: training writes one at its first validation")
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
 
