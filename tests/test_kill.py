@@ -84,6 +84,7 @@ def assert_same(killed: RunFolder, whole: RunFolder) -> None:
     assert files[0] == files[1]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a finalizer meets the power cut, too
 def test_power_cuts_before_one_file_operation_after_another_change_nothing(tmp_path: Path, whole: RunFolder) -> None:
     project = make(tmp_path)
     n_cuts = 0
