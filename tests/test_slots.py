@@ -103,6 +103,12 @@ def test_german_nouns_are_no_names(text: str) -> None:
     assert with_slots(text, "de", "en", n_tokens=lambda word: 5 * (word != "Toms")) is None
 
 
+def test_what_a_german_number_counts_is_no_name() -> None:
+    found = with_slots("Ich habe 4711 Qwxz von Qwxy.", "de", "en", n_tokens=lambda _word: 5)
+    assert found is not None
+    assert list(found.fillings.values()) == ["4711", "Qwxy"]
+
+
 @pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "zh"])
 def test_each_value_of_the_suite_gets_a_slot(language: str) -> None:
     """Numbers in conventions of five languages, dates, amounts, addresses, codes, placeholders and names."""

@@ -46,7 +46,7 @@ const FEWEST_SHARED_LETTERS = 3; // of a name and what it may have become
 const NAME_WORD = new RegExp(`[${LETTER}]+`, "gu");
 const CAPITALIZED_NOUNS = ["de", "lb"];
 const DETERMINED = new RegExp(
-  `(?<![${WORD}])(?:(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?` +
+  `(?:\\p{Nd}|(?<![${WORD}])(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?` +
     "|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)" +
     '(?: [a-zäöüß]+e[mnrs]?)?) [„»"]?$',
   "u",

@@ -51,8 +51,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?: {LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
 _CAPITALIZED_NOUNS = ("de", "lb")
-_DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: der, ihren alten, Toms
-    r"(?<!\w)(?:(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
+_DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
+    r"(?:\d|(?<!\w)(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
     r"|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)"
     r"(?: [a-zäöüß]+e[mnrs]?)?) [„»\"]?$"
 )
