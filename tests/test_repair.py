@@ -3,6 +3,7 @@
 from itertools import product
 from pathlib import Path
 from random import Random
+from xml.sax.saxutils import escape
 
 import pytest
 from conftest import write_pairs
@@ -135,3 +136,16 @@ def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Pa
     for name in ("train.en", "train.de"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "clean" / name).read_bytes()
     assert "switched off or limited: held_out: there is no validation or test text" in as_text(checkup)
+
+
+def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path) -> None:
+    texts = [(f"The <b>dog</b> eats {n} bones.", f"Der <b>Hund</b> frisst {n} Knochen.") for n in range(300)]
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{escape(src)}</seg></tuv><tuv xml:lang="de"><seg>{escape(tgt)}</seg></tuv></tu>'
+        for src, tgt in texts
+    )
+    (tmp_path / "memory.tmx").write_text(f'<tmx version="1.4"><body>{units}</body></tmx>')
+    (tmp_path / "config.yaml").write_text("data: {src_lang: en, tgt_lang: de, train: [{tmx: memory.tmx}]}\n")
+    write_clean(check(load_config(tmp_path / "config.yaml")), tmp_path / "clean")
+    for side, pairs in zip(("en", "de"), zip(*texts, strict=True), strict=True):
+        assert (tmp_path / f"clean/memory.{side}").read_text().splitlines() == list(map(without_markup, pairs))

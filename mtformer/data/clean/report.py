@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -21,7 +21,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.text.lines import open_output
-from mtformer.text.pairs import Example, SentencePair
+from mtformer.text.pairs import SentencePair
 
 _USES = {"train": "training", "valid": "validation", "test": "test"}
 _SHOWN = 60  # characters of each side of an example
@@ -192,9 +192,10 @@ def _divide(
             (src, tgt, misaligned) if tgt is None else (src._replace(tgt=tgt.tgt), tgt, next(rules, -1))
             for src, tgt in chunk
         ]
-        repaired = _repaired(source, [example for example, tgt, rule in judged if tgt and rule >= 0])
-        for example, tgt, rule in judged:
-            pair, changes = repaired.get(example.line, (SentencePair(example.src, example.tgt), []))
+        bad = {n: SentencePair(*example[:2]) for n, (example, tgt, rule) in enumerate(judged) if tgt and rule >= 0}
+        repaired = _repaired(source, bad)
+        for number, (example, tgt, rule) in enumerate(judged):
+            pair, changes = repaired.get(number, (SentencePair(*example[:2]), []))
             if rule >= 0 and not changes:
                 texts = _cells(*pair)
                 print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
@@ -204,21 +205,18 @@ def _divide(
             for change in changes:
                 texts = _cells(change.before, change.after)
                 print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
-            if tgt and tgt.line != example.line:
+            if tgt and (tgt.src, tgt.line) != (example.src, example.line):
                 print(source.name, example.line, tgt.line, *_cells(*pair), sep="\t", file=moved)
     if n_read != text.n_pairs:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
 
 
-def _repaired(source: SourceCheck, examples: Sequence[Example]) -> dict[int, tuple[SentencePair, list[Change]]]:
-    """Return the pairs that are good after repairs, and what was changed, by their lines."""
-    found = {}
-    for example in examples:
-        pair, changes = source.filters.repaired(SentencePair(example.src, example.tgt))
-        if changes:
-            found[example.line] = pair, changes
+def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, tuple[SentencePair, list[Change]]]:
+    """Return the pairs that are good after repairs, and what was changed."""
+    found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
+    found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     reasons = source.filters.reasons([pair for pair, _ in found.values()])
-    return {line: one for (line, one), reason in zip(found.items(), reasons, strict=True) if reason is None}
+    return {number: one for (number, one), reason in zip(found.items(), reasons, strict=True) if reason is None}
 
 
 def _cells(*texts: str) -> list[str]:
