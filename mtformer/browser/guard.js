@@ -86,16 +86,10 @@ class Guard {
 
   repaired(source, translation, problems) {
     if (problems.includes(EMPTY)) return { text: onOneLine(source), repairs: ["not translated"] };
-    let text = translation;
-    const repairs = [];
-    if (problems.includes(LOOP)) {
-      const loops = this.tgt.has_spaces ? LOOPS_OF_WORDS : LOOPS_OF_CHARACTERS;
-      text = text.replace(loops, "$1").replace(LOOP_IN_WORD, "$1");
-      repairs.push("repetition removed");
-    }
-    const corrected = withRightNumber(source, text, this.src, this.tgt);
-    if (corrected !== null) repairs.push("numbers corrected");
-    return { text: corrected ?? text, repairs };
+    if (!problems.includes(LOOP)) return { text: translation, repairs: [] };
+    const loops = this.tgt.has_spaces ? LOOPS_OF_WORDS : LOOPS_OF_CHARACTERS;
+    const text = translation.replace(loops, "$1").replace(LOOP_IN_WORD, "$1");
+    return { text, repairs: ["repetition removed"] };
   }
 
   /** The problem of a translation that repeats itself; null if it may, as its source does. */

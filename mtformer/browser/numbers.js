@@ -38,7 +38,6 @@ const DISCOUNT = "折"; // 8折 is 20% off
 const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const [PERCENT, HALF] = [/ ?[%％]/y, "50"];
-const CONVERTED = / ?[°'"′″’”]/y; // degrees, feet and inches may become others
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
 const [HOURS, DAYS, MONTHS] = [24, 31, 12];
 const MOST_DIGITS = 15; // of a number that is written otherwise
@@ -100,33 +99,6 @@ function isCounted({ start, end, value }, text) {
 function matchAt(sticky, text, place) {
   sticky.lastIndex = place;
   return sticky.exec(text);
-}
-
-/**
- * Replaces the one number that is not in the source by the one that the translation lacks; null if there is none or a
- * second candidate, if the two have different numbers of parts, so that one may be a price and the other a time, or if
- * they may have different units.
- */
-function withRightNumber(source, translation, src, tgt) {
-  const lost = missingNumbers(source, translation, src, tgt);
-  if (lost.length !== 1 || mayBeAWord(lost[0]) || matchAt(CONVERTED, source, lost[0].end)) return null;
-  const wrong = missingNumbers(translation, source, tgt, src);
-  if (wrong.length !== 1 || hasMyriads(lost[0].text + wrong[0].text)) return null;
-  const [{ start, end, value }] = wrong;
-  if (findNumbers(translation).filter((number) => number.value === value).length > 1) return null; // which is wrong?
-  const written = writtenLike(wrong[0], lost[0]);
-  return written === null ? null : translation.slice(0, start) + written + translation.slice(end);
-}
-
-/** Writes a number with the digits and separators of another; null if they have different numbers of parts. */
-function writtenLike(model, number) {
-  const countPoints = ({ value }) => value.split(POINT).length - 1;
-  if (countPoints(number) !== countPoints(model)) return null;
-  const isAscii = !/[^\x00-\x7f]/.test(model.text);
-  const digits = number.text.match(DECIMAL_DIGITS).map((part) => (isAscii ? asciiDigits(part) : part));
-  const separators = model.text.split(DECIMAL_DIGITS).slice(1, -1);
-  if (separators.length === digits.length - 1) return digits.map((part, i) => part + (separators[i] ?? "")).join("");
-  return countPoints(number) ? null : digits.join(""); // thousands need no separators
 }
 
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */

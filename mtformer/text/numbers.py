@@ -39,7 +39,6 @@ _DISCOUNT = "折"  # 8折 is 20% off
 _DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 _PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
-_CONVERTED = re.compile(r" ?[°'\"′″’”]")  # degrees, feet and inches may become others
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
 _HOURS, _DAYS, _MONTHS = 24, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
@@ -131,43 +130,6 @@ def _is_counted(number: Number, text: str) -> bool:
         text, number.end
     )
     return int(number.value) > 1 and is_apart
-
-
-def with_right_number(source: str, translation: str, languages: Sequence[str] | None = None) -> str | None:
-    """Replace the one number that is not in ``source`` by the one that ``translation`` lacks.
-
-    With a second number that is lost or wrong, nobody knows which belongs where: "3,400 von 11,000 Leuten" for "of
-    12,000 people 3,500" would become a false statement that reads well.
-
-    Returns:
-        None if there is nothing to replace; if there is more than one candidate on a side; if the two differ in how
-        many parts they have, so that one may be a price and the other a time; or if they may have different units.
-    """
-    lost = _missing_in(translation, source, languages)
-    if len(lost) != 1 or lost[0].may_be_a_word or _CONVERTED.match(source, lost[0].end):
-        return None
-    wrong = _missing_in(source, translation, languages and languages[::-1])
-    if len(wrong) != 1 or has_myriads(lost[0].text + wrong[0].text):
-        return None
-    if sum(number.value == wrong[0].value for number in find_numbers(translation)) > 1:  # each may be the wrong one
-        return None
-    written = _written_like(wrong[0], lost[0])
-    return None if written is None else translation[: wrong[0].start] + written + translation[wrong[0].end :]
-
-
-def _written_like(model: Number, number: Number) -> str | None:
-    """Write a number with the digits and separators of another; None if they have different numbers of parts.
-
-    3,500 in the place of a wrong 2.300 is 3.500: with the comma of the source, it may mean three and a half.
-    """
-    if number.value.count(_POINT) != model.value.count(_POINT):
-        return None
-    digits, separators = _DIGITS.findall(number.text), _DIGITS.split(model.text)[1:-1]
-    if model.text.isascii():
-        digits = list(map(_ascii, digits))
-    if len(separators) == len(digits) - 1:
-        return "".join(digit + separator for digit, separator in zip(digits, [*separators, ""], strict=True))
-    return "".join(digits) if _POINT not in number.value else None  # thousands need no separators
 
 
 def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:

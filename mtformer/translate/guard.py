@@ -10,13 +10,13 @@ from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
-from mtformer.text.numbers import lost_numbers, made_up_numbers, numbers_to_keep, with_right_number
+from mtformer.text.numbers import lost_numbers, made_up_numbers, numbers_to_keep
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
-REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
+ADDED = "numbers added"
 REPEATED_NUMBERS = "repeated numbers removed"
 MADE_UP_NUMBERS = "made-up numbers removed"
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
@@ -190,15 +190,12 @@ class Guard:
         """Return a repaired text and the repairs; none if none is possible."""
         if EMPTY in problems:
             return on_one_line(source), ("not translated",)
+        if LOOP not in problems:
+            return translation.text, ()
         masked = self._mask(source, translation.text, translation.terms)
-        text = masked.translation
-        repairs: tuple[str, ...] = ()
-        if LOOP in problems:
-            loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
-            text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
-        if corrected := with_right_number(masked.source, text, self._languages):
-            text, repairs = corrected, (*repairs, CORRECTED)
-        return text.translate(masked.hidden), repairs
+        loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
+        text = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", masked.translation))
+        return text.translate(masked.hidden), ("repetition removed",)
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
         """Put a character of no script in place of each term, once for each time that it was found in the source."""

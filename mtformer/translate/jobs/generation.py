@@ -22,7 +22,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
-from mtformer.translate.guard import REPAIRED_NUMBERS
+from mtformer.translate.guard import ADDED
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.partial import Done
 from mtformer.translate.jobs.reading import Paragraph, Source
@@ -135,11 +135,11 @@ class GenerationJob(_PairsJob[Paragraph]):
 def _problem(source: str, translation: Translation) -> str | None:
     """Return why a translation is left out; None if it is not.
 
-    A number that the guard has put right stands where it belongs if it is the only one.
+    A number that a search had to keep stands where it belongs if it is the only one.
     """
     if not translation.text.strip():
         return "empty"
-    harmless = REPAIRED_NUMBERS if len(list(find_numbers(source))) == 1 else ()
+    harmless = (ADDED,) if len(list(find_numbers(source))) == 1 else ()
     return next((flag for flag in translation.flags if flag not in harmless), None)
 
 
