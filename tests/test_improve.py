@@ -231,6 +231,9 @@ REFUSED = [
     (["--budget", "1e300"], "--budget"),
     (["--monolingual", "runs.d"], "--monolingual: there is no file runs.d"),
     (["--monolingual", "none.de"], "--monolingual: there is no file none.de"),
+    (["--monolingual", "file"], "--monolingual: file contains no text"),
+    (["--monolingual", "blank"], "--monolingual: blank contains no text"),
+    (["--monolingual", "words.json"], "words.json: all lines of a .json file would be translated"),
     (["--set", "training.init_from=model.safetensors"], "training.init_from: mtformer improve trains from scratch"),
 ]
 
@@ -239,6 +242,8 @@ REFUSED = [
 def test_what_cannot_be_improved_is_refused(project: Project, options: list[str], sentence: str) -> None:
     (project.folder / "model.safetensors").touch()
     (project.folder / "file").touch()
+    (project.folder / "blank").write_text(" \n\n")
+    (project.folder / "words.json").write_text("{}\n")
     (project.folder / "runs.d").mkdir()
     result = project.mtformer("improve", "config.yaml", "--output", "better", *options)
     assert result.status == 2

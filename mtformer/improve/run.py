@@ -26,7 +26,6 @@ from mtformer.text.glossary import Glossary
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.training.run import dry_run, train
-from mtformer.translate.jobs.options import OnError
 from mtformer.translate.jobs.reading import Source
 
 log = logging.getLogger(__name__)
@@ -59,6 +58,7 @@ class Request:
 class _Texts:
     train: StoredText
     valid: Sequence[SentencePair]
+    monolingual: Source | None
     n_monolingual: int
 
 
@@ -102,6 +102,7 @@ class _Improvement:
         self._request = request
         self._state = state
         self._configs = configs
+        self._monolingual = texts.monolingual
         self._stages = Stages(state, configs)
         self._baseline = self._stages.measured(configs.baseline, "baseline", request.command)
         run = gather(configs.baseline.path)
@@ -152,19 +153,16 @@ class _Improvement:
 
     def _student(self, texts: list[Path], backward: list[Path]) -> tuple[RunFolder, Path]:
         """Train the final model, and return the run and the bundle that are best on the validation set."""
-        configs, stages, given = self._configs, self._stages, self._request.monolingual
+        configs, stages, source = self._configs, self._stages, self._monolingual
         best, score = configs.baseline, self._baseline.bleu or 0.0
         size = self._request.size
         config = configs.student(texts, self._n_steps("student"), size)
         outcome = stages.compared(config, score, is_wanted=size is not None)
         if outcome.kept:
             best, score = configs.run("student"), outcome.bleu or 0.0
-        if given is not None:
-            source = Source(path=given, on_error=OnError.skip)
-            texts = [
-                *texts,
-                stages.translated("monolingual", source, backward, ["backtranslate", "--input", str(given)]),
-            ]
+        if source is not None:
+            command = ["backtranslate", "--input", str(source.path)]
+            texts = [*texts, stages.translated("monolingual", source, backward, command)]
             config = configs.continued("continued", best.bundle, texts, self._n_steps("continued"))
             outcome = stages.compared(config, score)
             if outcome.kept:
@@ -225,6 +223,10 @@ def _read(request: Request) -> _Texts:
         raise UserError(
             "mtformer improve reads its text several times, and a pipe can be read once: write it to a file"
         )
+    source = Source(path=monolingual) if monolingual else None
+    n_monolingual = sum(1 for line in read_lines(source.path) if line.strip()) if source else 0
+    if source and not n_monolingual:
+        raise UserError(f"--monolingual: {monolingual} contains no text")
     train_text = training_text(data)
     valid = list(ParallelText(data.valid, data.src_lang, data.tgt_lang)) if data.valid else []
     valid = valid or list(train_text.held_out.get("valid", {}).get(data.language_pairs[0], []))
@@ -238,7 +240,7 @@ def _read(request: Request) -> _Texts:
             f"the validation set has {len(valid)} pairs: give {_FEWEST_VALID} or more in data.valid, by which stages "
             "are kept or undone"
         )
-    return _Texts(train_text, valid, sum(1 for _ in read_lines(monolingual)) if monolingual else 0)
+    return _Texts(train_text, valid, source, n_monolingual)
 
 
 def _is_empty(path: Path) -> bool:
