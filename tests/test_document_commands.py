@@ -237,6 +237,8 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
         ("a.html --document --format tsv", "--format, --document are for lines of text, not documents"),
         ("a.html --input a.html", "give documents or --input, not both"),
         ("a.html --output a.html", "a.html is both input and output: name another file for the output"),
+        ("a.html --output a.docx", "--output a.docx: the translation of a.html is a .html file: name one"),
+        ("a.html --output a.doc", "--output a.doc: the translation of a.html is a .html file: name one"),
         ("a.html missing.docx", "there is no file missing.docx"),
         ("missing.docx", "there is no file missing.docx"),
         ("a.html ./notes", "notes is not a document of a known format; the formats are: "),
@@ -333,7 +335,7 @@ def test_no_translation_replaces_what_is_read(tmp_path: Path, is_resumed: bool) 
     memory, project, page = make(tmp_path, "project.de.tmx", "project.tmx", "a.html")
     found = tasks([project], Path("-"))
     assert f"{memory} is both input and output" in problem(found, memory, is_resumed=is_resumed)
-    assert f"{page} is both input" in problem([Task(project, tmp_path, "a.html"), *tasks([page], memory)])
+    assert f"{page} is both input" in problem([Task(project, tmp_path, "a.html"), *tasks([page], tmp_path / "b.html")])
 
 
 def test_documents_with_one_output_are_refused(tmp_path: Path) -> None:

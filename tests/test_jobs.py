@@ -309,6 +309,14 @@ def test_files_whose_lines_are_not_sentences_are_refused_by_name(trained: Projec
     assert (given.status, given.stdout.count("\n")) == (0, 1)
 
 
+@pytest.mark.parametrize("name", ["a.docx", "b.PDF", "c.tsv.gz"])
+def test_lines_are_not_written_to_files_of_other_kinds(trained: Project, tmp_path: Path, name: str) -> None:
+    refused = trained.mtformer("translate", "--input", "test.en", "--output", tmp_path / name)
+    assert (refused.status, list(tmp_path.iterdir())) == (2, [])
+    suffix = name.split(".")[1].lower()
+    assert f"{name}: lines of text do not become a .{suffix} file: name a .txt file" in refused.stderr
+
+
 def test_one_process_at_a_time_writes_an_output(job: TranslationJob) -> None:
     with (
         PartialFile(job.output, {}).opened(resume=False),

@@ -14,6 +14,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.text.lines import is_standard_output
 from mtformer.translate.documents.formats import find_format, format_of
+from mtformer.translate.jobs.reading import structured_suffix
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         output: a file for a single one; else a folder. Standard output stands for the folder of each input.
 
     Raises:
-        UserError: there is none, its format is not known, or the package that reads it is not installed.
+        UserError: there is none, its format is not known or not that of the output, or the package that reads it is
+            not installed.
     """
     [first, *others] = inputs
     if first.is_dir():
@@ -72,6 +74,9 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         raise UserError(f"--output {output} is a file: name a folder for {len(inputs)} documents")
     if others or output.is_dir():
         return [Task(path, output) for path in inputs]
+    found = find_format(output.name) or structured_suffix(output)
+    if found and found is not find_format(f"x{_suffix(first)}"):
+        raise UserError(f"--output {output}: the translation of {first} is a {_suffix(first)} file: name one")
     return [Task(first, output.parent, output.name, is_named=True)]
 
 

@@ -123,10 +123,18 @@ FIRST_SIZE, LARGEST_SIZE = 1_000, 8_000  # of windows
 
 # Files whose lines are not sentences: keywords, markup and time codes would be translated with the text.
 _STRUCTURED = frozenset(
-    ".csv .doc .docx .epub .ini .json .jsonl .odp .ods .odt .pdf .po .pot .ppt .pptx .properties .resx .rtf .srt "
-    ".strings .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
+    ".csv .doc .docx .epub .htm .html .ini .json .jsonl .odp .ods .odt .pdf .po .pot .ppt .pptx .properties .resx .rtf "
+    ".srt .strings .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
 )
 _COMPRESSED = frozenset([".gz", ".bz2", ".xz", ".zst"])
+
+
+def structured_suffix(path: Path) -> str:
+    """Return the suffix of a file that is no plain text, by its name; empty for other files."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in _STRUCTURED else ""
 
 
 @dataclass(frozen=True)
@@ -149,12 +157,9 @@ class Source:
     on_error: OnError = OnError.stop
 
     def __post_init__(self) -> None:
-        suffixes = [suffix.lower() for suffix in self.path.suffixes]
-        while suffixes and suffixes[-1] in _COMPRESSED:
-            suffixes.pop()
-        if self.text is None and suffixes and suffixes[-1] in _STRUCTURED:
+        if self.text is None and (suffix := structured_suffix(self.path)):
             raise UserError(
-                f"{self.path}: all lines of a {suffixes[-1]} file would be translated, keywords included: extract the "
+                f"{self.path}: all lines of a {suffix} file would be translated, keywords included: extract the "
                 "text, one sentence a line; or, to translate it as it is, give it to standard input (--input -)"
             )
 

@@ -12,7 +12,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
-from mtformer.translate.jobs.reading import Paragraph, Source
+from mtformer.translate.jobs.reading import Paragraph, Source, structured_suffix
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
 _REUSED = "reused"
+_SUFFIXES = {Format.text: "", Format.tsv: ".tsv", Format.json: ".json .jsonl"}  # of structured files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,11 @@ class TranslationJob(Job[Paragraph]):
     def check(self) -> None:
         """Refuse options that do not go together; see :meth:`Job.check`."""
         super().check()
+        if (suffix := structured_suffix(self.output)) and suffix not in _SUFFIXES[self.format].split():
+            raise UserError(
+                f"--output {self.output}: lines of text do not become a {suffix} file: name a .txt file, give --format "
+                "tsv or json for a .tsv or .json file, or translate a document of that kind"
+            )
         if self.shard is not None:
             self.source.require_file("--shard")
         if self.n_processes > 1 and self.shard is not None:
