@@ -14,6 +14,7 @@ from faithful_report import lines as faithful_lines
 from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from test_slots import IN_PLACE, STARTS
 
 import mtformer.browser
 import mtformer.explain
@@ -23,7 +24,7 @@ from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
 from mtformer.text import lost_names
 from mtformer.text.pairs import SentencePair
-from mtformer.text.slots import SLOTS
+from mtformer.text.slots import SLOTS, with_slots
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_settings, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the languages, and sett
     "byte, identity": ("en", "de", {"type": "byte", "vocab_size": None, "normalization": "identity"}),
 }
 MAX_LENGTH = 30  # tokens: longer lines are cut
-WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en"]
+WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en", "en-zh"]
 
 
 def header_of(src_lang: str, tgt_lang: str, directions: tuple[str, ...] = ()) -> Header:
@@ -150,6 +151,29 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         lines += [line.text for pair in WITH_SLOTS for line in list(faithful_lines(pair[:2], seed=1))[::4]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []
+
+
+@needs_browser
+def test_a_page_takes_the_translations_with_slots_that_python_takes(
+    models: dict[str, tuple[Header, Tokenizer]], page: Page
+) -> None:
+    cases, expected = [], []
+    n_tokens = models["slots"][1].n_src_tokens
+    for languages, text, translation, start in [
+        *((languages, text, translation, "") for languages, text, translation, _ in IN_PLACE),
+        *((languages, text, "", start) for languages, text, start, _ in STARTS),
+    ]:
+        slotted = with_slots(text, *languages.split("-"), n_tokens=n_tokens)
+        assert slotted is not None
+        filled = translation.format(*slotted.fillings)
+        cases.append([WITH_SLOTS.index(languages), text, filled, start])
+        expected.append([slotted.text, slotted.fits(filled), slotted.emptied(start)])
+    script = """cases => cases.map(([direction, text, translation, start]) => {
+        const planner = new TextPlanner(pageData.slots, pageData.slots.directions[direction]);
+        const slotted = planner.slotMaker.make(text);
+        return [slotted.text, slotted.fits(translation), slotted.emptied(start)];
+    })"""
+    assert page.evaluate(script, cases) == expected
 
 
 # What does not need a browser

@@ -138,6 +138,50 @@ def test_each_number_comes_back_once() -> None:
     assert found.filled([first, f" {first}", second]) == ["12", "", "30"]
 
 
+IN_PLACE = [  # languages, a text, its translation with its slots by their numbers, and whether it can be taken
+    ("en-zh", "On 990 came 216 on day 9.", "{0}{1}日{2}", False),
+    ("en-zh", "In 1990 came 216.", "{0}年{1}人", True),
+    ("en-de", "We saw Paris in 1987.", "Wir sahen {0}en {1}.", False),
+    ("en-de", "We saw Paris in 1987.", "Wir sahen {0} {1}en.", False),
+    ("en-de", "We saw Paris in 1987.", "Wir sahen {0}s Nu{1}.", False),
+    ("en-de", "We saw Paris dance.", "Wir sahen {0}s Tanz.", True),
+    ("en-de", "We saw Paris' 12.", "Wir sahen Paris' {0} {1}", True),
+    ("en-de", "I have 12.", "Ich habe {0}4.", False),
+    ("en-de", "I have 12.", "Ich habe 3,{0}.", False),
+    ("en-de", "I have 12.", "Ich habe {0},5.", False),
+    ("en-de", "I have 12.", "Ich habe {0}{0}.", True),  # which is put back once
+    ("en-de", "In the 1990s, 20-year-old people.", "In den {0}ern {1}jährige.", True),
+    ("de-en", "Das ist der 14. von uns.", "He is the {0}th.", True),
+    ("fr-cs", "Le 14 mai à 5 h", "{0}. {1}h", True),
+    ("zh-en", "90年代有12个人。", "{1} people in the {0}s.", True),
+    ("zh-en", "90年代有12个人。", "{1} people in the {0}en.", False),
+    ("en-de", "{a}{b} 12", "{0}{1} {2}", True),  # as there
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "translation", "fits"), IN_PLACE)
+def test_a_slot_must_not_become_a_part_of_another_word(languages: str, text: str, translation: str, fits: bool) -> None:
+    found = with_slots(text, *languages.split("-"), n_tokens=len)
+    assert found is not None
+    assert found.fits(translation.format(*found.fillings)) == fits
+
+
+STARTS = [  # languages, a text, the start of its translation, and that with slots
+    ("en-de", "Of 12 dogs 1,250 came.", "1.250 von 312, 12,5, 12", "<M> von 312, 12,5, <M>"),
+    ("zh-en", "我有4711", "14711 4711s", "14711 <M>s"),
+    ("en-zh", "I have 4711", "我4711年", "我<M>年"),
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "start", "slotted"), STARTS)
+def test_only_whole_numbers_in_the_start_of_a_translation_become_slots(
+    languages: str, text: str, start: str, slotted: str
+) -> None:
+    found = with_slots(text, *languages.split("-"))
+    assert found is not None
+    assert shown(found.emptied(start)) == slotted
+
+
 def test_a_text_with_more_slot_characters_than_can_be_replaced_stays() -> None:
     found = with_slots(f"{MANY[0]} and 12", "en", "de")
     assert found is not None

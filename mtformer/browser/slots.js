@@ -35,6 +35,14 @@ const FOUND = new RegExp(
 );
 const SLOT = /[\ue000-\ue00f]/g;
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
+const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
+const GLUED = new RegExp( // what makes one number of two, or a word of a name, at any place
+  `(?=((?:${SLOT.source}|\\p{Nd}[.,:'’]?|[${LETTERS}])${SLOT.source}` +
+    `|${SLOT.source}(?:[.,:'’]?\\p{Nd}|[${LETTERS}]+)))`,
+  "gu",
+);
+const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)$`, "u"); // 3rd, 5km, 80er
+const NEAR = 20; // characters around a slot that tell whether it is glued
 const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
 const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
 const CAPITALIZED = new RegExp(
@@ -179,15 +187,32 @@ class Slotted {
     Object.assign(this, { text, originals, fillings, names });
   }
 
-  /** Whether a translation has each slot. */
+  /** Whether a translation has each slot, apart from other slots, digits and letters. */
   fits(translation) {
-    return Array.from(this.fillings.keys()).every((slot) => translation.includes(slot));
+    const slots = Array.from(this.fillings.keys());
+    const [once] = filledTokens([translation], slots.map((slot) => [slot, slot]));
+    return slots.every((slot) => once.includes(slot)) && !this.isGlued(once);
+  }
+
+  /** Whether a slot touches what it does not touch in the source: 99 and 02 would become 9902. */
+  isGlued(text) {
+    const inSource = (slot) => new RegExp(`${slot}(?:['’.\\-] ?)?[${LETTERS}]`, "u").test(this.text);
+    const isAsInSource = (glued) =>
+      this.text.includes(glued) || ENDING.test(glued) || (Array.from(glued.slice(1)).every(isAlphabetic) && inSource(glued[0]));
+    return !Array.from(text.matchAll(GLUED), (match) => match[1]).every(isAsInSource);
   }
 
   /** Puts slots in place of what they stand for in a translation, or in the start of one. */
   emptied(translation) {
     const byLength = Array.from(this.fillings).sort(([, a], [, b]) => b.length - a.length);
-    return byLength.reduce((text, [slot, filling]) => text.replace(filling, slot), translation);
+    const put = (text, [slot, filling]) => {
+      for (let start = text.indexOf(filling); start >= 0; start = text.indexOf(filling, start + filling.length)) {
+        const [before, after] = [text.slice(0, start), text.slice(start + filling.length)];
+        if (!this.isGlued(before.slice(-2) + slot + after.slice(0, NEAR))) return before + slot + after;
+      }
+      return text;
+    };
+    return byLength.reduce(put, translation);
   }
 
   /** A translation with a note on the codes and names that it lacks. */

@@ -34,6 +34,13 @@ OF_KIND = {
 }
 SLOTS = tuple(slot for slots in OF_KIND.values() for slot in slots)
 _SPACED_SLOT = re.compile(rf"(\s*)({SLOT.pattern})")
+_LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that separate words
+_GLUED = re.compile(  # what makes one number of two, or a word of a name, at any place
+    rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?|[{_LETTERS}]){SLOT.pattern}"
+    rf"|{SLOT.pattern}(?:[.,:'’]?\d|[{_LETTERS}]+)))"
+)
+_ENDING = re.compile(rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)")  # 3rd, 5km, 80er, Toms
+_NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 
 
@@ -64,8 +71,18 @@ class Slotted:
         return readable(self.text, self.originals)
 
     def fits(self, translation: str) -> bool:
-        """Tell whether a translation has each slot."""
-        return all(slot in translation for slot in self.fillings)
+        """Tell whether a translation has each slot, apart from other slots, digits and letters."""
+        once = _put({slot: slot for slot in self.fillings}, [translation])[0]
+        return all(slot in once for slot in self.fillings) and not self._is_glued(once)
+
+    def _is_glued(self, text: str) -> bool:
+        """Tell whether a slot touches what it does not touch in the source: 99 and 02 would become 9902."""
+        return any(
+            glued not in self.text
+            and not _ENDING.fullmatch(glued)
+            and not (glued[1:].isalpha() and re.search(rf"{glued[0]}(?:['’.-] ?)?[{_LETTERS}]", self.text))
+            for glued in _GLUED.findall(text)
+        )
 
     def repeats(self, translation: str) -> bool:
         """Tell whether a translation has a slot more than once."""
@@ -74,7 +91,11 @@ class Slotted:
     def emptied(self, translation: str) -> str:
         """Put slots in place of what they stand for in a translation, or in the start of one."""
         for slot, filling in sorted(self.fillings.items(), key=lambda item: -len(item[1])):
-            translation = translation.replace(filling, slot, 1)
+            for place in re.finditer(re.escape(filling), translation):
+                before, after = translation[: place.start()], translation[place.end() :]
+                if not self._is_glued(before[-2:] + slot + after[:_NEAR]):
+                    translation = before + slot + after
+                    break
         return translation
 
     def lost_names(self, translation: str) -> list[str]:
@@ -83,12 +104,17 @@ class Slotted:
 
     def filled(self, texts: Iterable[str]) -> list[str]:
         """Put back what the slots in successive texts stand for: each once, where it comes first."""
-        remaining = dict(self.fillings)
+        return _put(self.fillings, texts)
 
-        def filling(slot: re.Match[str]) -> str:
-            return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else ""
 
-        return [_SPACED_SLOT.sub(filling, text) for text in texts]
+def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
+    """Put what slots stand for in their places in successive texts: each once, where it comes first."""
+    remaining = dict(fillings)
+
+    def filling(slot: re.Match[str]) -> str:
+        return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else ""
+
+    return [_SPACED_SLOT.sub(filling, text) for text in texts]
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:
