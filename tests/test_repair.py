@@ -70,6 +70,14 @@ def test_text_in_another_8_bit_encoding_is_found_and_decoded(read: str) -> None:
     assert [spelling.repair(text) for text in CZECH] == CZECH
 
 
+def test_foreign_names_stay_among_texts_in_another_encoding(german: list[str]) -> None:
+    names = ["Er fährt einen Škoda.", "Herr Peña kommt.", "Dvořák schläft.", "Žižek liest."]
+    broken = {text.encode("mac-roman").decode("cp1252"): text for text in german[::25]}
+    spelling = Spelling([*german, *broken, *names])
+    assert sum(spelling.repair(text) == right for text, right in broken.items()) >= 0.95 * len(broken)
+    assert [spelling.repair(text) for text in names] == names
+
+
 @pytest.mark.parametrize("language", ["cs", "de"])
 def test_diacritics_are_restored_where_the_corpus_has_one_form(language: str, german: list[str]) -> None:
     texts = CZECH if language == "cs" else german

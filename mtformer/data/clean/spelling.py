@@ -18,12 +18,12 @@ import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in w
 _ENCODINGS = "sloppy-windows-1250", "sloppy-windows-1252", "iso-8859-2", "mac-roman", "cp850", "sloppy-windows-1251"
 _WORD = re.compile(r"[^\W\d_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
+_IN_PLACE = re.compile(r"(?=(.[^\x00-\x7f].))")  # a letter that may be misread, and its neighbours
 _OTHER_LETTERS = str.maketrans("łŁđĐøØħĦı", "lLdDoOhHi")  # which Unicode does not decompose
 _FEWEST_TEXTS = 500  # that teach anything
 _TOO_FEW = f"fewer than {_FEWEST_TEXTS} good pairs are too few to learn from"
 _FEWEST = 3  # occurrences of a word that is known
 _RATIO = 3  # how many times more frequent a word must be when it is decoded again
-_LEAST_GAIN = math.log(3)  # how many times more frequent letters must be then
 _MOST_TRIED = 5_000  # texts that all encodings are tried on
 _FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
 _LEAST_SHARE, _LARGEST_SHARE = 1e-3, 0.5  # of texts without diacritics
@@ -191,7 +191,9 @@ class Spelling:
         return best if counts[best] >= _UNAMBIGUOUS * sum(counts.values()) else None
 
     def _choose_misreadings(self, texts: Sequence[str]) -> None:
-        self._letters = Counter("".join(text for text in texts if not text.isascii()))
+        self._letters = Counter(
+            letters for text in texts if not text.isascii() for letters in _IN_PLACE.findall(f" {text} ")
+        )
         tried = list(islice((text for text in texts if not text.isascii()), _MOST_TRIED))
         for name, table in _misreadings().items():
             decoded = ((text, text.translate(table)) for text in tried)
@@ -206,10 +208,14 @@ class Spelling:
         return max(found, key=lambda one: self._gain(text, one))
 
     def _gain(self, before: str, after: str) -> float:
-        """Return the log odds of the letters that differ; negative if one of them is not far more frequent after it."""
-        changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
-        gains = [math.log((self._letters[new] + 1) / (self._letters[old] + 1)) for old, new in changed]
-        return sum(gains) if min(gains, default=0.0) >= 0 and sum(gains) >= _LEAST_GAIN * len(gains) else -1.0
+        """Return the log odds of the letters that differ between their neighbours, negative if one is not better after.
+
+        Their neighbours tell that a text such as "Škoda" is foreign and right.
+        """
+        before, after = f" {before} ", f" {after} "
+        places = [slice(n - 1, n + 2) for n in range(len(before)) if before[n] != after[n]]
+        gains = [math.log((self._letters[after[at]] + 1) / (self._letters[before[at]] + 1)) for at in places]
+        return sum(gains) if min(gains, default=0.0) > 0 else -1.0
 
     def _has_better_words(self, before: str, after: str) -> bool:
         """Tell whether most words that differ are far more frequent after a change."""
