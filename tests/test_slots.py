@@ -7,12 +7,14 @@ from random import Random
 from typing import Any
 
 import faithful_report
+import numpy as np
 import pytest
 from conftest import EOS_ID
 
 from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.augment import Augmenter
 from mtformer.explain.tokens import Spelling
+from mtformer.search.engine import ScoreRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
@@ -370,6 +372,50 @@ def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> N
     raw = Planner(engine, characters, SearchOptions(), tgt_lang="de", max_length=80)  # type: ignore[arg-type]
     [[found]] = run([raw.plan("a dog")], raw.engine)  # type: ignore[misc]
     assert found.text == "a dog"
+
+
+class Reading:
+    """An engine that remembers what pairs it is given, and makes up what it returns."""
+
+    has_constraints = False
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take the tokenizer that reads them."""
+        self.tokenizer = tokenizer
+        self.read: list[str] = []
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return log probabilities, or attention."""
+        self.read += [shown(self.tokenizer.decode(ids)) for each in requests for ids in (each.src, each.tgt)]
+        if isinstance(requests[0], ScoreRequest):
+            return [[-1.0] * (len(each.tgt) + 1) for each in requests]
+        return [np.zeros((len(each.tgt), len(each.src))) for each in requests]
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "read"),
+    [
+        ("I see 4,711 in f_1.pdf", "In f_1.pdf 4.711", ("I see <M> in <N>", "In <N> <M>")),
+        ("I see 4,711 in f_1.pdf", "In f_1.pdf 4711", ("I see <M> in <N>", "In <N> <M>")),
+        ("12 of 17", "17 von zwei", ("12 of <M>", "<M> von zwei")),  # what one side lacks stays text
+        ("12 of 17", "112", ("12 of 17", "112")),
+        ("3 and 3", "3 und 3", ("<F> and <F>", "<F> und <F>")),
+        ("no", "nein 12", ("no", "nein 12")),
+    ],
+)
+def test_scoring_and_aligning_read_slots_for_what_both_texts_have(
+    characters: Tokenizer, src: str, tgt: str, read: tuple[str, str]
+) -> None:
+    engine = Reading(characters)
+    planner = Planner(engine, characters, SearchOptions(), tgt_lang="de", max_length=80, src_lang="en", slots=True)  # type: ignore[arg-type]
+    [scored] = run([planner.plan_score(src, tgt)], engine)  # type: ignore[arg-type]
+    assert isinstance(scored, Translation)
+    assert tuple(engine.read) == read
+    assert "".join(scored.tokens).removesuffix("</s>").replace("▁", " ").strip() == tgt
+    [aligned] = run([planner.plan_alignment(src, tgt)], engine)  # type: ignore[arg-type]
+    assert tuple(engine.read[2:]) == read
+    for text, spans in ((src, aligned.src_spans), (tgt, aligned.tgt_spans)):  # type: ignore[union-attr]
+        assert "".join(text[start:end] for start, end in spans) == text.replace(" ", "")
 
 
 def test_slots_are_spelled_as_what_they_stand_for(characters: Tokenizer) -> None:

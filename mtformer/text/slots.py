@@ -7,7 +7,7 @@ what is remembered outside of the model, so that no digit can change.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from mtformer.config import TokenizerConfig
@@ -58,12 +58,14 @@ class Slotted:
         originals: what each slot stands for in the text.
         fillings: what it stands for in a translation.
         names: the codes and names in the text, also those that no slot was left for.
+        values: what each slot stands for, whatever the separators; see :class:`.Entity`.
     """
 
     text: str
     originals: Mapping[str, str] = field(default_factory=dict)
     fillings: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[str] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:
@@ -97,6 +99,19 @@ class Slotted:
                     translation = before + slot + after
                     break
         return translation
+
+    def beside(self, translation: str, language: str) -> tuple["Slotted", str]:
+        """Put slots into a translation, anyone's; those that it has nothing for are taken out of the text, too."""
+        text, fillings = self.emptied(translation), {}
+        for slot, filling in self.fillings.items():
+            if slot in text:
+                fillings[slot] = filling
+                continue
+            same = next((each for each in find_entities(text, language) if each.value == self.values[slot]), None)
+            if same is not None:
+                fillings[slot], text = same.text, text[: same.start] + slot + text[same.end :]
+        src = SLOT.sub(lambda slot: slot[0] if slot[0] in fillings else self.originals[slot[0]], self.text)
+        return replace(self, text=src, fillings=fillings), text
 
     def lost_names(self, translation: str) -> list[str]:
         """Return the codes and names that a translation, whose slots are filled, lacks."""
@@ -147,7 +162,7 @@ def with_slots(
         kept: spans that stay as they are.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
-    parts, originals, fillings, names, place = [], {}, {}, [], 0
+    parts, originals, fillings, names, values, place = [], {}, {}, [], {}, 0
     for entity in sorted([*find_entities(text, src_lang), *rare_names(text, src_lang, n_tokens)]):
         if entity.start < place or not _is_free(entity, kept):
             continue
@@ -155,13 +170,13 @@ def with_slots(
         names += [entity.text] * is_name
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
-            originals[slot] = entity.text
+            originals[slot], values[slot] = entity.text, entity.value
             fillings[slot] = entity.text if is_name else written_for(entity.text, src_lang, tgt_lang)
             parts += [text[place : entity.start], slot]
             place = entity.end
         elif entity.text in SLOTS:
             return None
-    return Slotted("".join([*parts, text[place:]]), originals, fillings, names) if fillings else None
+    return Slotted("".join([*parts, text[place:]]), originals, fillings, names, values) if fillings else None
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:

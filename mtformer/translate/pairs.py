@@ -1,6 +1,6 @@
 """Texts and their translations, in parts that the model reads as it translates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mtformer.search.engine import AlignRequest, ScoreRequest
 from mtformer.text.glossary import Term
+from mtformer.text.slots import Slotted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
 from mtformer.translate.preparation import Preparation, prepared, standard_preparations
@@ -64,6 +65,7 @@ class Pair:
         tgt_spans: where all target tokens stand in the translation.
         is_cut: whether a part was too long for the model.
         forced: the ids before each part of the translation; see :class:`.Request`.
+        slotted: for each part, the sentence that it is of, with its slots.
     """
 
     src: str
@@ -74,6 +76,7 @@ class Pair:
     tgt_spans: list[Span] = field(default_factory=list)
     is_cut: bool = False
     forced: Sequence[int] = ()
+    slotted: list[Slotted] = field(default_factory=list)
 
     def align_requests(self) -> list[AlignRequest]:
         """Return the requests that align the parts."""
@@ -89,22 +92,31 @@ class Pairing:
 
     The text is prepared for the model. If that changes it, its translation is prepared too: ALL CAPS and emoji at the
     end are undone in both. Several sentences are paired if the translation has as many. Otherwise both stay
-    as they are. Parts that are too long are cut, the translation at about the same places.
+    as they are. What both sentences of a pair have gets slots, if the model has any. Parts that are too long are cut,
+    the translation at about the same places.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, preparations: Sequence[Preparation], *, tgt_lang: str, max_length: int
+        self,
+        tokenizer: Tokenizer,
+        preparations: Sequence[Preparation],
+        with_slots: Callable[[str], Slotted | None],
+        *,
+        tgt_lang: str,
+        max_length: int,
     ) -> None:
         """Take the settings of a translator.
 
         Args:
             tokenizer: of both languages.
             preparations: of texts.
+            with_slots: puts slots into a sentence; returns None if it needs none.
             tgt_lang: the language of translations.
             max_length: the most tokens of a part, EOS included. A translation may be half as long again.
         """
         self._tokenizer = tokenizer
         self._preparations = preparations
+        self._with_slots = with_slots
         self._tgt_lang = tgt_lang
         self._max_length = max_length
 
@@ -120,6 +132,7 @@ class Pairing:
             pair.src_spans += [_in_text(span, src_places) for span in of_part.src_spans]
             pair.tgt_spans += [_in_text(span, tgt_places) for span in of_part.tgt_spans]
             pair.is_cut |= of_part.is_cut
+            pair.slotted += of_part.slotted
         return pair
 
     def _of_lines(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
@@ -153,7 +166,10 @@ class Pairing:
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
         tokenizer, prefix = self._tokenizer, self._tokenizer.prefixes.src
-        src_ids, tgt_ids = tokenizer.encode_src([src])[0][len(prefix) : -1], tokenizer.encode_tgt([tgt])[0][:-1]
+        slotted = self._with_slots(src)
+        slotted, tgt_text = (Slotted(src), tgt) if slotted is None else slotted.beside(tgt, self._tgt_lang)
+        src_ids = tokenizer.encode_src([slotted.text])[0][len(prefix) : -1]
+        tgt_ids = tokenizer.encode_tgt([tgt_text])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
         src_sizes = cut(src_tokens, self._max_length - len(prefix) - 1)
         tgt_sizes = cut(tgt_tokens, self._max_length + self._max_length // 2)
@@ -167,14 +183,31 @@ class Pairing:
             tgt,
             [[*part, tokenizer.special_ids.eos] for part in sources],
             _parts(tgt_ids, tgt_sizes),
-            tokenizer.src.spans(src, [i for part in sources for i in part]),
-            tokenizer.tgt.spans(tgt, tgt_ids),
+            _without_slots(
+                tokenizer.src.spans(slotted.text, [i for part in sources for i in part]),
+                slotted.text,
+                slotted.originals,
+                src,
+            ),
+            _without_slots(tokenizer.tgt.spans(tgt_text, tgt_ids), tgt_text, slotted.fillings, tgt),
             is_cut=len(src_sizes) > 1,
+            slotted=[slotted] * len(sources),
         )
 
 
 def _parts(ids: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
     return [ids[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+
+
+def _without_slots(spans: Sequence[Span], slotted: str, meanings: Mapping[str, str], text: str) -> list[Span]:
+    """Return the spans of a text that those of the same text with slots come from."""
+    if not meanings:
+        return list(spans)
+    written = [meanings.get(character, character) for character in slotted]
+    ends = accumulate(map(len, written))
+    places = [(end - len(each), end) for each, end in zip(written, ends, strict=True)]
+    of_text = _places("".join(written), text, 0)  # whose spaces may have been changed
+    return [_in_text(_in_text(span, places), of_text) for span in spans]
 
 
 def _located(parts: Sequence[str], text: str) -> list[list[Span]]:

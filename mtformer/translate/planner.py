@@ -174,8 +174,9 @@ class Planner:
         if not src.strip() and not tgt.strip():
             return Translation(tgt, 0.0, 0.0)
         hypotheses = [Hypothesis(list(ids), each) for ids, each in zip(pair.targets, log_probs, strict=True)]
+        parts = [filled(*each) for each in zip(pair.slotted, map(self._translation, hypotheses), strict=True)]
         notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
-        return replace(self._joined([self._translation(each) for each in hypotheses], notes), text=tgt)
+        return replace(self._joined(parts, notes), text=tgt)
 
     def texts_read(self, text: str) -> list[str]:
         """Return the prepared texts that the model reads when ``text`` is translated; none for a text of marks."""
@@ -391,7 +392,9 @@ class Planner:
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
+        return Pairing(
+            self.tokenizer, self.preparations, self.with_slots, tgt_lang=self.tgt_lang, max_length=self.max_length
+        )
 
     @cached_property
     def _is_known(self) -> Callable[[str], bool]:
