@@ -102,11 +102,25 @@ def test_off_a_terminal_a_note_stands_where_rate_and_time_would(
     total: int | None, done: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="mtformer")
-    monkeypatch.setattr("mtformer.support.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
     with Progress("training", total, 1_499, "steps", with_rate=False) as progress:
         progress.note("validating")
         progress.advance(note="loss 1.5")
     assert [record.getMessage() for record in caplog.records] == [f"training: {done} steps, loss 1.5"]
+
+
+def test_off_a_terminal_the_first_line_comes_early(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    now = 0.0
+    monkeypatch.setattr("mtformer.support.progress.time", SimpleNamespace(monotonic=lambda: now))
+    with Progress("translating", 100, unit="lines") as progress:
+        for _ in range(100):
+            now += 1.0
+            progress.advance()
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[:2] == ["translating: 5 of 100 lines, 1:35 left", "translating: 35 of 100 lines, 1:05 left"]
 
 
 def test_watched_items_are_timed_from_the_first_one_on(
@@ -124,7 +138,7 @@ def test_watched_items_are_timed_from_the_first_one_on(
             now += 20
 
     assert list(watched(items(), "reading", "pairs")) == ["a", "b", "c"]
-    assert [record.getMessage() for record in caplog.records] == ["reading: 3 pairs, 0.1 pairs/s"]
+    assert [record.getMessage() for record in caplog.records] == ["reading: 2 pairs, 0.1 pairs/s"]
 
 
 def rows(stderr: str) -> list[str]:

@@ -270,7 +270,8 @@ def test_metrics_are_a_json_object_for_each_logged_step_and_each_validation(tmp_
 def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mtformer.support.progress._SECONDS_BETWEEN_LINES", 0.0)
+    for name in ("_SECONDS_TO_FIRST_LINE", "_SECONDS_BETWEEN_LINES"):
+        monkeypatch.setattr(f"mtformer.support.progress.{name}", 0.0)
     trainer = make_trainer(tmp_path, max_steps=3)
     with caplog.at_level("INFO"):
         trainer.fit()

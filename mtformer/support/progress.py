@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
-_SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_TO_FIRST_LINE, _SECONDS_BETWEEN_LINES = 5.0, 30.0
 
 
 class Progress:
@@ -55,7 +55,8 @@ class Progress:
             bar_format=None if with_rate else f"{done} {{unit}}{{postfix}} {{bar}}",
         )
         self.done, self._total, self._initial = initial, total, initial
-        self._started = self._last_line = time.monotonic()
+        self._started = time.monotonic()
+        self._next_line = self._started + _SECONDS_TO_FIRST_LINE
         self._log_above_bar = _logging_above_bar() if self._on_terminal else nullcontext()
 
     def __enter__(self) -> Self:
@@ -74,8 +75,8 @@ class Progress:
         if note:
             self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(n)
-        if not self._on_terminal and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
+        if not self._on_terminal and time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
             log.info("%s: %s", self._what, self._line(note))
 
     def note(self, text: str) -> None:
