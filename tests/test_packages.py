@@ -1,5 +1,6 @@
 """Packages that only some commands need: they are asked for before any work, and the error says how to install them."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from conftest import Project
 from mtformer.config import SearchConfig
 from mtformer.support import packages
 from mtformer.support.errors import UserError
+
+PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
 
 
 @pytest.mark.parametrize(
@@ -29,17 +32,17 @@ def test_a_missing_package_is_named_before_a_model_is_loaded(
     monkeypatch.setitem(sys.modules, missing, None)
     result = Project(tmp_path, tmp_path).mtformer(*command.split(), "--model", "broken.safetensors")
     assert (result.status, result.stdout) == (2, "")
-    start = f"Error: {needs} needs the package {missing}, which is not installed; pip install "
+    start = f"Error: {needs} needs the package {missing}, which is not installed; install it with {PIP_INSTALL} "
     assert result.stderr.startswith(start)
 
 
 def test_an_extra_is_installed_into_the_checkout_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastchrf", None)
-    commands = {tmp_path: "pip install 'mtformer[mbr]'", tmp_path / "a b": f"pip install -e '{tmp_path / 'a b'}[mbr]'"}
+    commands = {tmp_path: "'mtformer[mbr]'", tmp_path / "a b": f"-e '{tmp_path / 'a b'}[mbr]'"}
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b/pyproject.toml").touch()
     for root, command in commands.items():
         monkeypatch.setattr(packages, "_ROOT", root)
         with pytest.raises(UserError) as error:
             SearchConfig().updated(mbr=4)
-        assert str(error.value) == f"mbr needs the package fastchrf, which is not installed; {command}"
+        assert str(error.value).endswith(f"fastchrf, which is not installed; install it with {PIP_INSTALL} {command}")

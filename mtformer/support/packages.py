@@ -1,7 +1,9 @@
 """Packages that only some uses need: whether they are installed, and how to install them."""
 
 import importlib.util
+import os
 import shlex
+import sys
 from pathlib import Path
 
 from mtformer.support.errors import UserError
@@ -21,12 +23,18 @@ def require_package(name: str, purpose: str, extra: str = "") -> None:
         UserError: it is not installed; the message says how to install it.
     """
     if importlib.util.find_spec(name) is None:
-        install = install_command(extra) if extra else f"pip install {name}"
-        raise UserError(f"{purpose} needs the package {name}, which is not installed; {install}")
+        install = install_command(extra) if extra else _pip_install(name)
+        raise UserError(f"{purpose} needs the package {name}, which is not installed; install it with {install}")
 
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: into the checkout that is running, if it is one."""
     if (_ROOT / "pyproject.toml").is_file():
-        return f"pip install -e {shlex.quote(f'{_ROOT}[{extra}]')}"
-    return f"pip install 'mtformer[{extra}]'"
+        return _pip_install("-e", f"{_ROOT}[{extra}]")
+    return _pip_install(f"mtformer[{extra}]")
+
+
+def _pip_install(*what: str) -> str:
+    """Return the command of the Python that is running: the pip of the shell may belong to another one."""
+    command = [sys.executable, "-m", "pip", "install", *what]
+    return " ".join(f'"{part}"' for part in command) if os.name == "nt" else shlex.join(command)
