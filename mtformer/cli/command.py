@@ -226,7 +226,7 @@ class Command(TyperCommand):
         key = name.removeprefix("--").replace("-", "_")
         for parameter in self.params:
             if parameter.param_type_name == "argument" and parameter.name == key:
-                ctx.fail(f"there is no option {name} here: write {parameter.metavar} without it")
+                ctx.fail(f"there is no option {name} here: write {ctx.command_path} {parameter.metavar}")
         known = {spelling for parameter in self.params for spelling in parameter.opts}
         keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
         keys = keys or our_keys(key)
