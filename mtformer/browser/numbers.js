@@ -26,7 +26,11 @@ const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multip
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
-const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})`, "iuy");
+const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分])`, "iuy"); // 千米 is a kilometer
+const LARGE = new RegExp( // any scale
+  `illi|thousand|tausend|grand|hundred|hundert|\\p{Nd} ?(?:k|m|bn|mio|mrd|tsd)(?![${WORD}])|[百千万萬亿億]`,
+  "u",
+);
 const CLOCK = new RegExp(
   `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
     `|(?<![${WORD}])(?:uhr|o['’]clock|noon|midnight)(?![${WORD}])`,
@@ -92,8 +96,9 @@ function madeUpNumbers(source, translation, src, tgt) {
 }
 
 /** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
-function isCounted({ start, end, value }, text) {
-  return Number(value) > 1 && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
+function isCounted({ start, end, text: written, value }, text) {
+  const isMany = Number(value) > 1 || !/^\p{Nd}+$/u.test(written); // as in 1 million
+  return isMany && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
 }
 
 function matchAt(sticky, text, place) {
@@ -103,7 +108,7 @@ function matchAt(sticky, text, place) {
 
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
-  const numbers = findNumbers(text);
+  let numbers = findNumbers(text);
   if (!numbers.length) return [];
   const spaced = (written) => valueOf(written.match(DECIMAL_DIGITS));
   const left = new Map(); // how often the counterpart has each value
@@ -120,11 +125,19 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     if (!take(spaced(written))) continue; // it is several numbers
     for (let place = index; place < index + written.length; place++) inside.add(place);
   }
-  const missing = numbers.filter(({ start }) => !inside.has(start)).reverse().filter(({ value }) => !take(value)).reverse();
-  if (!missing.length || missing.length > MOST_MISSING) return missing;
+  numbers = numbers.filter(({ start }) => !inside.has(start));
+  const missing = numbers.toReversed().filter(({ value }) => !take(value)).reverse();
+  if (missing.length > MOST_MISSING) return missing;
   const remaining = Array.from(left).flatMap(([value, n]) => (n ? [value] : []));
-  const other = new Counterpart(text, counterpart, remaining, language, counterpartLanguage);
-  return missing.filter((number) => !other.hasOtherwise(number));
+  const other = missing.length && new Counterpart(text, counterpart, remaining, language, counterpartLanguage);
+  const lost = new Map(missing.filter((number) => !other.hasOtherwise(number)).map((number) => [number.start, number]));
+  const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
+  for (const number of isKnown && !LARGE.test(counterpart.toLowerCase()) ? numbers : []) { // 2千 is not 2
+    const scale = matchAt(SCALE, text, number.end);
+    const value = scale && scaledValue(number, text);
+    if (value !== null && !left.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
+  }
+  return [...lost.values()].sort((a, b) => a.start - b.start);
 }
 
 /**

@@ -29,7 +29,10 @@ _SCALES = {  # zeros
     **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
     **{"百": 2, "千": 3},
 }
-_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})", re.IGNORECASE)
+_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?![米克瓦卡赫分])", re.IGNORECASE)  # 千米 is a kilometer
+_LARGE = re.compile(
+    r"illi|thousand|tausend|grand|hundred|hundert|\d ?(?:k|m|bn|mio|mrd|tsd)\b|[百千万萬亿億]"
+)  # any scale
 _CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
@@ -129,7 +132,7 @@ def _is_counted(number: Number, text: str) -> bool:
     is_apart = not _ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not _ATTACHED_AFTER.match(
         text, number.end
     )
-    return int(number.value) > 1 and is_apart
+    return (int(number.value) > 1 or not number.text.isdigit()) and is_apart  # as in 1 million
 
 
 def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:
@@ -149,16 +152,22 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
             there[value] -= 1
             inside.update(range(*match.span()))
     numbers = [number for number in numbers if number.start not in inside]
+    values = {None, *there}
     missing = []
     for number in reversed(numbers):
         if there[number.value]:
             there[number.value] -= 1
         else:
             missing.append(number)
-    if not missing or languages is None or len(missing) > _MOST_MISSING:
+    if languages is None or len(missing) > _MOST_MISSING:
         return missing[::-1]
-    other = _Counterpart(text, counterpart, +there, *languages)
-    return [number for number in reversed(missing) if not other.has_otherwise(number)]
+    other = _Counterpart(text, counterpart, +there, *languages) if missing else None
+    lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
+    if number_words(languages[1]) and not _LARGE.search(counterpart.lower()):  # 2千 is not 2
+        for number in numbers:
+            if (scale := _SCALE.match(text, number.end)) and _scaled(number, text) not in values:
+                lost[number.start] = number._replace(text=number.text + scale[0])
+    return sorted(lost.values())
 
 
 class _Counterpart:
