@@ -127,10 +127,8 @@ def _find_models(given: list[Path] | None) -> list[Path]:
     except UserError as error:
         if given or os.environ.get("MTFORMER_MODEL"):
             raise
-        raise UserError(
-            "there is no trained model under runs/: train one (mtformer train), name one (mtformer serve PATH), or "
-            "serve the built-in phrasebook (mtformer serve --demo)"
-        ) from error
+        why = str(error).removesuffix(" with --model")
+        raise UserError(f"{why}; or serve the built-in phrasebook: mtformer serve --demo") from error
 
 
 def _demo(given: list[Path] | None) -> list[Path]:

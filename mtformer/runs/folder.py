@@ -252,11 +252,17 @@ def find_model(given: Path | None) -> Path:
             return bundles[-1]
     elif path.exists():
         return path
+    source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
+    for run in map(RunFolder, (path, *sorted(path.glob("*")))):
+        if run.is_training or run.starts.exists():
+            how = "" if run.is_training else f"; resume it: mtformer train {shlex.quote(run.config.as_posix())}"
+            raise UserError(
+                f"the run {run.path}{source} has no model yet: training writes one at its first validation{how}"
+            )
     if not given and not from_environment:
-        raise UserError("there is no trained model under runs/: train one, or name one with --model")
-    source = "" if given else " (from $MTFORMER_MODEL)"
-    if RunFolder(path).is_training or RunFolder(path).config.exists():
-        raise UserError(f"the run {path}{source} has no model yet: training writes one at its first validation")
+        raise UserError(
+            "there is no trained model under runs/: train one (mtformer train CONFIG), or name one with --model"
+        )
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
 
 
