@@ -35,6 +35,7 @@ PAGES = {"lesson.html": "what the model sees in “it”", "translator.html": "t
 
 def main() -> None:
     """Show each command and run it."""
+    print("The demo takes 3 minutes on two fast cores, and 10 on a slow or busy machine.", flush=True)
     python = python_with(extras="")
     for page in PAGES:  # those of an earlier demo
         (FOLDER / page).unlink(missing_ok=True)

@@ -380,8 +380,10 @@ def explain(
         compare_with=questions.compare,
         checkpoints=checkpoints,
     )
-    if (texts := translator.texts_read(text)) != [explainer.spelling(text).read]:
-        log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
+    if not (texts := translator.texts_read(text)):
+        log.warning("translate would copy this text, without asking the model: see what it would have made of it")
+    elif texts != [explainer.spelling(text).read]:
+        log.info("translate would read: %s", " | ".join(texts))
     if page.output is not None:
         html = page.page(bundle, explanation.to_dict(), focus)
         with open_output(page.output) as file:
