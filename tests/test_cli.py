@@ -453,8 +453,9 @@ def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
 
 def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     assert project.mtformer("train", project.config).status == 0
-    again = project.mtformer("train", project.config)
+    again = project.mtformer("train", project.config, "--set", "training.learning_rate=0.1")
     assert again.status == 0
+    assert "learning_rate" not in again.stderr
     assert "runs/config is complete: step 20, training.max_steps = 20; to train on, raise that limit" in again.stderr
     assert "resuming" not in again.stderr
     assert again.stderr.count("training pairs are too few for a useful model") == 1

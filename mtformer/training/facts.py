@@ -26,7 +26,6 @@ from mtformer.training.history import (
     history,
     load_saved_run,
     require_same_run,
-    warn_of_changes,
     warn_of_foreign_provenance,
 )
 from mtformer.training.inputs import Inputs, control_symbols
@@ -108,9 +107,8 @@ def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: Sa
     )
     now = resolve(config, facts)
     require_same_run(folder, saved, now)
-    changes = history(saved, now)
-    warn_of_changes(changes, saved.step)
-    return replace(facts, provenance=facts.provenance.model_copy(update={"changes": changes}))
+    provenance = facts.provenance.model_copy(update={"changes": history(saved, now)})
+    return replace(facts, provenance=provenance)
 
 
 def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> Tokenizer:

@@ -31,6 +31,7 @@ from mtformer.training.display import make_writers, require_packages
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
 from mtformer.training.forecast import Forecast, forecast, record_start, shortened_warmup
+from mtformer.training.history import warn_of_changes
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
@@ -112,6 +113,7 @@ def _log_resumed(trainer: Trainer) -> None:
         )
     else:
         log.info("resuming from step %d", step)
+        warn_of_changes(trainer.config.provenance.changes, step)
 
 
 def _warn_of_no_gain(trainer: Trainer) -> None:
