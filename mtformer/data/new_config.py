@@ -15,6 +15,7 @@ from mtformer.text.lines import input_name
 
 log = logging.getLogger(__name__)
 
+_COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 _ENDINGS = re.compile(r"(\.(gz|xz|bz2|zst|txt))+$")  # after the code of the language
 _COMMENT = """\
 # The config of `{command}`. Edit it as you like; docs/config.md has all keys.
@@ -53,8 +54,11 @@ def config_of_files(
             name for other text.
     """
     for path, option in ((src, "--src"), (tgt, "--tgt")):
-        if str(path) != "-" and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111 (never raise)
-            raise UserError(f"{option}: there is no file {path}")
+        if str(path) != "-" and not _exists(path):
+            found = next(
+                (f": did you mean {path}{ending}?" for ending in _COMPRESSED if _exists(f"{path}{ending}")), ""
+            )
+            raise UserError(f"{option}: there is no file {path}{found}")
     src_lang, tgt_lang = (
         given or _required_language(path, option)
         for given, path, option in zip(languages, (src, tgt), ("--from", "--to"), strict=True)
@@ -75,13 +79,17 @@ def config_of_files(
             file.write(text)
     except OSError as error:
         raise UserError(f"cannot write the config {path}: {error.strerror}") from None
-    log.info("the config is written to %s", path)
     try:
         yield draft
-    except BaseException:
+    finally:
         if not has_started(draft):
             _remove(path, text)
-        raise
+        if path.exists():
+            log.info("the config is written to %s", path)
+
+
+def _exists(path: str | Path) -> bool:
+    return os.path.exists(os.path.expanduser(path))  # noqa: PTH110, PTH111 (never raise)
 
 
 def _remove(path: Path, text: str) -> None:
@@ -89,7 +97,6 @@ def _remove(path: Path, text: str) -> None:
     with suppress(OSError, ValueError):
         if path.read_text(encoding="utf-8") == text:
             path.unlink()
-            log.info("removed %s, since training did not start", path)
 
 
 def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config:
