@@ -32,6 +32,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.plan import Plan, run
 from mtformer.translate.planner import Planner
+from mtformer.translate.preparation import standard_preparations
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 
@@ -343,6 +344,29 @@ def test_a_translation_gets_what_its_slots_stand_for(characters: Tokenizer) -> N
 def test_a_translation_may_begin_with_a_number(characters: Tokenizer) -> None:
     found = result(characters, Copying(), lambda planner: planner.plan_continued("1,250.5 is f_1.pdf.", "1.250,5"))
     assert (found.text, found.tokens[:2]) == ("1.250,5 is f_1.pdf.", ("▁", "1.250,5"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "notes"),
+    [
+        ("I see Gołąb “12”.", 'I see Gołąb "12".', ()),
+        ("1.5亿 dogs", "150.000.000 dogs", ()),
+        (
+            "a1 b2 c3 d4 Gołąb 2ł",
+            "a1 b2 c3 d4 Gołab 2ł",
+            ("unknown characters: ł", "names lost: Gołąb"),
+        ),  # none is left
+    ],
+)
+def test_characters_that_the_model_does_not_know_stay_in_what_slots_stand_for(
+    characters: Tokenizer, text: str, expected: str, notes: tuple[str, ...]
+) -> None:
+    preparations = standard_preparations(characters, "zh", "de")
+    found = result(
+        characters, Copying(), lambda planner: replace(planner, src_lang="zh", preparations=preparations).plan(text)
+    )
+    assert found.text == expected
+    assert found.flags == list(notes)
 
 
 def test_codes_that_get_lost_are_noted(characters: Tokenizer) -> None:

@@ -49,17 +49,16 @@ const SENTENCE_END = new RegExp(
 const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
 
 /**
- * Returns the preparations of a direction in order, for its tokenizer and its languages as describe_texts has them, and
- * the words that the model knows, or none.
+ * Returns the preparations of a direction in order, for its tokenizer, the characters of its source, its languages as
+ * describe_texts has them, and the words that the model knows, or none.
  */
-function preparationsOf(tokenizer, src, tgt, words) {
-  const characters = new KnownCharacters(tokenizer.src);
+function preparationsOf(tokenizer, characters, src, tgt, words) {
   const casing = new Casing(tokenizer, src.base);
   return [
     (text) => copyUnknown(text, characters, true), // first, so that copies are exact
     (text) => characters.prepare(text),
     (text) => splitSentencesOf(text, src, tgt),
-    (text) => copyUnknown(text, characters, false),
+    (text) => copyUnknown(text, characters, characters.kept !== null),
     ...(words.length ? [noteUnknownWords(new Set(words))] : []),
     (text) => casing.prepare(text),
   ];
@@ -114,34 +113,42 @@ function noteUnknownWords(known) {
 
 /** Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents. */
 class KnownCharacters {
-  constructor(vocabulary) {
+  /** `kept` returns the places in a text, of characters, of what slots will stand for: it stays, and is noted later. */
+  constructor(vocabulary, kept = null) {
     this.known = vocabulary.characters;
     this.composes = vocabulary.form !== "identity";
+    this.kept = kept;
   }
 
   prepare(text) {
     if (this.knows(text)) return null;
     const composed = Array.from(onOneLine(text.replace(TERMINAL_ESCAPE, "")).normalize("NFC"));
-    const known = composed.map((character, i) => this.formOf(composed[i - 1] ?? " ", character)).join("");
-    const isUnknown = (character) => isAlphabetic(character) && !this.canWrite(character);
+    const known = this.forms(composed).join("");
+    const isUnknown = (character) => !this.kept && isAlphabetic(character) && !this.canWrite(character);
     const unknown = [...new Set(Array.from(known).filter(isUnknown))];
     if (known === text && !unknown.length) return null;
     const notes = unknown.length ? [`${FLAG}unknown characters: ${unknown.join("")}`] : [];
     return { parts: [known], restore: ([part]) => ({ ...part, notes: [...part.notes, ...notes] }) };
   }
 
+  /** The known forms of the characters of a text. */
+  forms(characters) {
+    const kept = this.kept ? this.kept(characters.join("")) : new Set();
+    return characters.map((each, i) => (kept.has(i) ? each : this.formOf(characters[i - 1] ?? " ", each)));
+  }
+
   /** A function from places in the prepared text to those in the text that they come from. */
   origins(text) {
     const prepared = this.prepare(text)?.parts[0] ?? text;
     if (prepared === text) return (place) => place;
-    const places = [];
-    let before = " ";
+    const [characters, indices] = [[], []];
     for (const { 0: cluster, index } of text.matchAll(/\x1b\[[0-9;]*[A-Za-z]|[^]\p{M}*/gu)) {
       for (const character of onOneLine(cluster.replace(TERMINAL_ESCAPE, "")).normalize("NFC")) {
-        places.push(...Array(this.formOf(before, character).length).fill(index));
-        before = character;
+        characters.push(character);
+        indices.push(index);
       }
     }
+    const places = this.forms(characters).flatMap((form, i) => Array(form.length).fill(indices[i]));
     const isExact = places.length === prepared.length; // else characters were composed across clusters
     return (place) => isExact ? (places[place] ?? text.length) : Math.round((place * text.length) / prepared.length);
   }

@@ -74,7 +74,7 @@ class SlotMaker {
   /** A text with slots; null if it has nothing that needs any. */
   make(text) {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
-    const entities = [...this.entities(text), ...this.rareNames(text)];
+    const entities = this.candidates(text);
     entities.sort((a, b) => a.start - b.start || (a.text < b.text ? -1 : Number(a.text > b.text)));
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
@@ -91,6 +91,19 @@ class SlotMaker {
       } else if (written.search(SLOT) === 0) return null;
     }
     return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, names) : null;
+  }
+
+  candidates(text) {
+    return [...this.entities(text), ...this.rareNames(text)];
+  }
+
+  /** The places, of characters, in a text of what slots are for. */
+  places(text) {
+    const spans = this.candidates(text).map(({ start, text: written }) => [start, start + written.length]);
+    const inSpans = new Set(spans.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i)));
+    let place = 0;
+    const starts = Array.from(text, (character) => (place += character.length) - character.length);
+    return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
   /** What a slot can stand for, in order, each { start, text, kind }. */

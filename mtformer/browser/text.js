@@ -17,10 +17,10 @@ class TextPlanner {
     Object.assign(this, { direction, maxLength, search });
     this.tokenizer = new Tokenizer(tokenizer);
     this.joiner = tgt.has_spaces ? " " : "";
-    this.preparations = preparationsOf(this.tokenizer, src, tgt, words);
-    this.characters = new KnownCharacters(this.tokenizer.src);
     this.guard = new Guard(this.tokenizer, src, tgt, direction.finds_lost_names);
     this.slotMaker = slots && new SlotMaker(this.tokenizer, slots, src, tgt);
+    this.characters = new KnownCharacters(this.tokenizer.src, slots ? (text) => this.slotMaker.places(text) : null);
+    this.preparations = preparationsOf(this.tokenizer, this.characters, src, tgt, words);
   }
 
   /**
@@ -101,8 +101,14 @@ class TextPlanner {
   /** A text that needs no more preparation as a leaf of plan(), with slots if the model knows any. */
   leaf(plain) {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
-    const text = slotted ? slotted.text : plain;
-    return { text, plain, slotted, dropped: null, notes: [], requests: this.requests(text) };
+    return { plain, slotted, dropped: null, ...this.read(slotted ? slotted.text : plain) };
+  }
+
+  /** What the model reads for a text: no characters that it does not know, and that no slot stands for. */
+  read(given) {
+    const change = this.slotMaker ? new KnownCharacters(this.tokenizer.src).prepare(given) : null;
+    const text = change ? change.parts[0] : given;
+    return { text, change, notes: [], requests: this.requests(text) };
   }
 
   /** Whether the translation of a leaf lacks a slot, given the hypotheses for its parts. */
@@ -118,8 +124,7 @@ class TextPlanner {
 
   /** Lets the model translate a leaf without slots. */
   dropSlots(leaf) {
-    const [text, dropped] = [leaf.plain, leaf.slotted];
-    Object.assign(leaf, { text, slotted: null, dropped, notes: [], requests: this.requests(text) });
+    Object.assign(leaf, { slotted: null, dropped: leaf.slotted, ...this.read(leaf.plain) });
   }
 
   /** The requests for a text that needs no more preparation, one for each part if it is too long. */
@@ -145,7 +150,8 @@ class TextPlanner {
   }
 
   checked(leaf, hypotheses) {
-    return this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
+    const checked = this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
+    return leaf.change ? leaf.change.restore([checked]) : checked;
   }
 
   unchecked({ text, requests, notes }, hypotheses) {

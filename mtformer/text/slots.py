@@ -163,7 +163,7 @@ def with_slots(
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
     parts, originals, fillings, names, values, place = [], {}, {}, [], {}, 0
-    for entity in sorted([*find_entities(text, src_lang), *rare_names(text, src_lang, n_tokens)]):
+    for entity in _candidates(text, src_lang, n_tokens):
         if entity.start < place or not _is_free(entity, kept):
             continue
         is_name = entity.kind == NAME
@@ -177,6 +177,15 @@ def with_slots(
         elif entity.text in SLOTS:
             return None
     return Slotted("".join([*parts, text[place:]]), originals, fillings, names, values) if fillings else None
+
+
+def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -> set[int]:
+    """Return the places of the characters in a text that slots are for; see :func:`with_slots`."""
+    return {place for each in _candidates(text, language, n_tokens) for place in range(each.start, each.end)}
+
+
+def _candidates(text: str, language: str, n_tokens: Callable[[str], int]) -> list[Entity]:
+    return sorted([*find_entities(text, language), *rare_names(text, language, n_tokens)])
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:

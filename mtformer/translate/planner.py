@@ -1,7 +1,7 @@
 """The plan of a text: markup is taken out, texts are prepared, searched for, checked, and all is put back."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing, parts_of
 from mtformer.translate.plan import Plan, ask, together
-from mtformer.translate.preparation import Preparation, known_characters, prepared
+from mtformer.translate.preparation import KnownCharacters, Preparation, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
 from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, distinct, joined, with_ends
 
@@ -205,7 +205,7 @@ class Planner:
         ]
 
     def _marked(self, line: str) -> MarkedText | None:
-        return take_out(line, self.src_lang, self._is_known) if self.markup else None
+        return take_out(line, self.src_lang, self._characters.can_write) if self.markup else None
 
     def _plan_links(self, pairs: Iterable[tuple[str, str]]) -> Plan[Mapping[tuple[str, str], Links]]:
         """Link words of texts and their translations; in capitals, as they would be in small letters."""
@@ -233,13 +233,19 @@ class Planner:
         """Translate a text that needs no more preparation, with slots for its numbers, or without if one gets lost."""
         slotted = self.with_slots(text)
         if slotted is None:
-            return (yield from self._plan_checked(text))
-        found = yield from self._plan_checked(slotted.text)
+            return (yield from self._plan_known(text))
+        found = yield from self._plan_known(slotted.text)
         if not slotted.fits(found[0].text):
             found = [] if self.options.sample else (yield from self._plan_all_slots(slotted))
         fitting = [filled(slotted, each) for each in found if slotted.fits(each.text)]
-        chosen = fitting or (yield from self._plan_checked(text))
+        chosen = fitting or (yield from self._plan_known(text))
         return [with_lost_names(slotted, each) for each in chosen]
+
+    def _plan_known(self, text: str) -> Plan[list[Translation]]:
+        """Translate a text without the characters that the model does not know, and that no slot stands for."""
+        tree = prepared(text, [self._characters] if self.slots else [])
+        found = yield from self._plan_checked(next(tree.leaves()))
+        return tree.restored(iter([found]))
 
     def _plan_all_slots(self, slotted: Slotted) -> Plan[list[Translation]]:
         """Search for translations that have each slot: a wider beam, and if it finds none, one with slots inserted."""
@@ -397,8 +403,8 @@ class Planner:
         )
 
     @cached_property
-    def _is_known(self) -> Callable[[str], bool]:
-        return known_characters(self.tokenizer).can_write
+    def _characters(self) -> KnownCharacters:
+        return known_characters(self.tokenizer)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

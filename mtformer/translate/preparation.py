@@ -6,14 +6,15 @@ sentence is translated alone, in the casing that the model knows.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 from mtformer.text.entities import outside_codes
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
+from mtformer.text.slots import places_for_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
@@ -147,22 +148,32 @@ class KnownCharacters:
     except inside an emoji. Where there is no such form, the character stays, with a note.
     """
 
-    def __init__(self, known: frozenset[str] | None, *, composes: bool = True) -> None:
+    def __init__(
+        self,
+        known: frozenset[str] | None,
+        *,
+        composes: bool = True,
+        kept: Callable[[str], Collection[int]] | None = None,
+    ) -> None:
         """Take the characters that the model has tokens for, None for all.
 
         Args:
             known: the characters.
             composes: whether the tokenizer composes letters with their accents (NFC). If not, they may stand apart.
+            kept: returns the places in a text of what slots will stand for: it stays, and nothing is noted, since it
+                is not known yet what the model reads.
         """
-        self._known, self._composes = known, composes
+        self._known, self._composes, self._kept = known, composes, kept
 
     def __call__(self, text: str) -> Change | None:
         """Prepare texts with unknown characters."""
         if self._knows(text):
             return None
         composed = unicodedata.normalize("NFC", on_one_line(_ESCAPE.sub("", text)))
-        known = "".join(map(self._form, " " + composed, composed))
-        unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c))
+        kept = self._kept(composed) if self._kept else ()
+        forms = (c if i in kept else self._form(composed[i - 1 : i] or " ", c) for i, c in enumerate(composed))
+        known = "".join(forms)
+        unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c) and not self._kept)
         if known == text and not unknown:
             return None
         notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
@@ -350,21 +361,25 @@ class KnownWords:
         return Change([text], lambda parts: parts[0].noted(note))
 
 
-def known_characters(tokenizer: Tokenizer) -> KnownCharacters:
-    """Return which characters of a source a model knows."""
-    return KnownCharacters(tokenizer.src.characters, composes=tokenizer.src.form != "identity")
+def known_characters(tokenizer: Tokenizer, language: str | None = None) -> KnownCharacters:
+    """Return which characters of a source a model knows; with its language, what slots will stand for stays."""
+    vocabulary = tokenizer.src
+    if language is None or not tokenizer.has_slots:
+        return KnownCharacters(vocabulary.characters, composes=vocabulary.form != "identity")
+    kept = partial(places_for_slots, language=language, n_tokens=tokenizer.n_src_tokens)
+    return KnownCharacters(vocabulary.characters, composes=vocabulary.form != "identity", kept=kept)
 
 
 def standard_preparations(
     tokenizer: Tokenizer, src_lang: str, tgt_lang: str, words: Iterable[str] = ()
 ) -> tuple[Preparation, ...]:
     """Return the preparations for a model, in order; ``words`` are those that it knows, or none."""
-    characters = known_characters(tokenizer)
+    characters = known_characters(tokenizer, src_lang)
     return (
         CopyUnknown(characters.can_write),  # first, so that copies are exact
         characters,
         SplitSentences(src_lang, tgt_lang),
-        CopyUnknown(characters.can_write, is_noted=True),
+        CopyUnknown(characters.can_write, is_noted=not tokenizer.has_slots),
         *([KnownWords(frozenset(words))] if words else []),
         Casing(tokenizer, src_lang),
     )
