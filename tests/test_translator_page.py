@@ -380,6 +380,7 @@ def test_an_app_translates_when_its_server_is_gone(trained: Project, opener: Ope
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--output", "page.txt"], "--output page.txt: name a page, page.html, or a folder for a web server"),
         (["--output", "there.html"], "there.html exists: name a new file with --output"),
         (["--output", "runs"], "runs exists: name a new folder with --output"),
         (["--output", "-"], "--output -: standard output has the path of the page; name a file"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from json import dumps
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Literal
 
@@ -203,7 +204,9 @@ def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
     from mtformer.support.files import require_new_folder
 
     options.require_file("--output", output, "the path of the page")
-    is_file = output.suffix == ".html"
+    is_file = output.suffix.lower() in (".html", ".htm")
+    if not is_file and guess_type(output.name)[0]:
+        raise UserError(f"--output {output}: name a page, {output.with_suffix('.html')}, or a folder for a web server")
     require_new_folder(output, "--output", kind="file" if is_file else "folder")
 
     from mtformer.bundle.format import load_bundle
