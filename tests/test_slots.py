@@ -389,7 +389,7 @@ def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> N
     engine = Copying(lambda ids: [made_up, *ids, made_up])
     found = result(characters, engine, lambda planner: planner.plan("a dog"))
     assert (found.text, found.tokens[0], found.tokens[-2:]) == ("a dog", "", ("", "</s>"))
-    assert found.notes == ("check: made-up numbers removed",)
+    assert found.notes == ("check: made-up numbers or names removed",)
     text = "".join(SLOTS[:5])  # of its own, more than can be replaced
     found = result(characters, engine, lambda planner: planner.plan(text))
     assert (found.text, found.notes) == (f"{MANY[2]} {text}{MANY[2]}", ())
@@ -456,7 +456,8 @@ def test_tokens_have_each_number_once(characters: Tokenizer) -> None:
     engine = Copying(lambda ids: [*ids, ids[-1]])
     found = result(characters, engine, lambda planner: planner.plan("a 12"))
     assert (found.text, found.tokens) == ("a 12", ("▁", "a", "▁", "12", "", "</s>"))
-    assert found.notes == ("check: repeated numbers removed",)
+    assert found.notes == ("check: repeated numbers or names removed",)
+    assert found.to_dict()["tokens"] == ["▁", "a", "▁", "12", "⟨?⟩", "</s>"]
 
 
 class Forgetful(Copying):
@@ -472,7 +473,7 @@ class Forgetful(Copying):
 
 def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
     found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
-    assert (found.text, found.notes) == ("a 12", ("check: numbers added",))
+    assert (found.text, found.notes) == ("a 12", ("check: numbers or names added",))
 
 
 class Dropping(Copying):
@@ -497,7 +498,7 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
     text, several = "12 in f_1.pdf, a 4,711", SearchOptions(beam_size=4, n_best=3)
     for options in (SearchOptions(), several):
         found = result(characters, Dropping(), lambda planner: replace(planner, options=options).plan(text))  # noqa: B023
-        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers added",))
+        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers or names added",))
 
 
 def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:

@@ -2,9 +2,9 @@
 // Problems of a translation, seen from the two texts alone, and repairs without the model: mtformer/translate/guard.py.
 
 const LOOP = "repeats itself";
-const REPEATED_NUMBERS = "repeated numbers removed";
-const MADE_UP_NUMBERS = "made-up numbers removed";
-const ADDED_NUMBERS = "numbers added";
+const REPEATED_SLOTS = "repeated numbers or names removed";
+const MADE_UP_SLOTS = "made-up numbers or names removed";
+const ADDED_SLOTS = "numbers or names added";
 const LOST_NAMES = "names lost: "; // and codes, where slots cannot keep them
 const DOUBLED = "doubles words";
 const EMPTY = "empty";

@@ -237,7 +237,7 @@ class Slotted {
   /** A translation with what its slots stand for. */
   restored({ text, notes }) {
     const isRepeated = (text.match(SLOT) ?? []).length > this.fillings.size;
-    return { text: this.filled(text), notes: isRepeated ? [...notes, FLAG + REPEATED_NUMBERS] : notes };
+    return { text: this.filled(text), notes: isRepeated ? [...notes, FLAG + REPEATED_SLOTS] : notes };
   }
 
   /** Puts back what the slots in a text stand for: each once, where it comes first. */
@@ -260,7 +260,7 @@ function filledTokens(tokens, fillings) {
 /** A translation without the slots that its source lacks: nobody knows what they stand for. */
 function withoutMadeUp(source, { text, notes }) {
   const known = text.replace(SPACED_SLOT, (spaced, _, slot) => (source.includes(slot) ? spaced : ""));
-  return known === text ? { text, notes } : { text: strip(known), notes: [...notes, FLAG + MADE_UP_NUMBERS] };
+  return known === text ? { text, notes } : { text: strip(known), notes: [...notes, FLAG + MADE_UP_SLOTS] };
 }
 
 /** Changes a text, but not the addresses, placeholders, names of files and other codes in it. */

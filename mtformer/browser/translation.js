@@ -45,7 +45,7 @@ class TextTranslator {
     found.length = 0;
     if (leaf.requests.length === 1) {
       found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf)));
-      leaf.notes.push(FLAG + ADDED_NUMBERS);
+      leaf.notes.push(FLAG + ADDED_SLOTS);
       if (!planner.losesSlots(leaf, found)) return;
     }
     planner.dropSlots(leaf);

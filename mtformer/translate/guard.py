@@ -17,8 +17,9 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
 ADDED = "numbers added"
-REPEATED_NUMBERS = "repeated numbers removed"
-MADE_UP_NUMBERS = "made-up numbers removed"
+SLOTS_ADDED = "numbers or names added"
+REPEATED_SLOTS = "repeated numbers or names removed"
+MADE_UP_SLOTS = "made-up numbers or names removed"
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
 LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
@@ -297,13 +298,13 @@ def without_made_up(source: str, translation: Translation) -> Translation:
     if text == translation.text:
         return translation
     tokens = tuple(known_slots(token, source) for token in translation.tokens)
-    return replace(translation, text=text.strip(), tokens=tokens).noted(FLAG + MADE_UP_NUMBERS)
+    return replace(translation, text=text.strip(), tokens=tokens).noted(FLAG + MADE_UP_SLOTS)
 
 
 def filled(slotted: Slotted, translation: Translation) -> Translation:
     """Return a translation with what its slots stand for, in its tokens, too."""
     [text], tokens = map(slotted.filled, ([translation.text], translation.tokens))
-    notes = (FLAG + REPEATED_NUMBERS,) if slotted.repeats(translation.text) else ()
+    notes = (FLAG + REPEATED_SLOTS,) if slotted.repeats(translation.text) else ()
     return replace(translation, text=text, tokens=tuple(tokens)).noted(*notes)
 
 

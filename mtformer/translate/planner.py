@@ -18,6 +18,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.translate.guard import (
     ADDED,
+    SLOTS_ADDED,
     SOURCE_REPEATS,
     Guard,
     filled,
@@ -256,7 +257,7 @@ class Planner:
         found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
         if not found:
             found = yield from self._plan_inserted(slotted)
-        noted = [each.noted(FLAG + ADDED) for each in found]
+        noted = [each.noted(FLAG + SLOTS_ADDED) for each in found]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
     def _plan_inserted(self, slotted: Slotted) -> Plan[list[Translation]]:

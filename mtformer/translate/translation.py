@@ -44,7 +44,8 @@ class Translation:
         text: detokenized, on one line.
         score: the length-penalized log probability that translations are ranked by.
         log_prob: the log probability, the sum of ``token_log_probs``.
-        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
+        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part. What the
+            model wrote for a number or a name, but was removed, is empty; ⟨?⟩ in JSON.
         token_log_probs: the log probability of each of ``tokens``; empty if they were not asked for.
         terms: the terms of the glossary in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
@@ -96,7 +97,7 @@ class Translation:
             "score": round(self.score, 4),
             "log_prob": round(self.log_prob, 4),
             "confidence": round(self.confidence, 4),
-            "tokens": self.tokens,
+            "tokens": [token or "⟨?⟩" for token in self.tokens],
             "token_log_probs": [round(log_prob, 4) for log_prob in self.token_log_probs],
             "terms": [term._asdict() for term in self.terms],
             "notes": self.notes,

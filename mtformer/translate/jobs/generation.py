@@ -22,7 +22,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
-from mtformer.translate.guard import ADDED
+from mtformer.translate.guard import ADDED, SLOTS_ADDED
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.partial import Done
 from mtformer.translate.jobs.reading import Paragraph, Source
@@ -139,7 +139,7 @@ def _problem(source: str, translation: Translation) -> str | None:
     """
     if not translation.text.strip():
         return "empty"
-    harmless = (ADDED,) if len(list(find_numbers(source))) == 1 else ()
+    harmless = (ADDED, SLOTS_ADDED) if len(list(find_numbers(source))) == 1 else ()
     return next((flag for flag in translation.flags if flag not in harmless), None)
 
 
