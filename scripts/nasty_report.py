@@ -23,11 +23,11 @@ from random import Random
 
 from faithful_report import CARRIERS, lines, unknown_word
 
-from mtformer.evaluate.analysis import repeats
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines
+from mtformer.text.repetition import repeats
 from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 

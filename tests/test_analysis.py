@@ -6,8 +6,9 @@ import pytest
 from conftest import Project
 
 from mtformer.bundle.format import load_bundle
-from mtformer.evaluate.analysis import analyse, length_scores, repeats, word_scores
+from mtformer.evaluate.analysis import analyse, length_scores, word_scores
 from mtformer.evaluate.metrics import bleu
+from mtformer.text.repetition import repeats
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 

@@ -439,6 +439,22 @@ def test_a_wrong_number_is_noted_and_stays(german: Guard, source: str, translati
 
 
 @pytest.mark.parametrize(
+    ("tgt_lang", "translation"),
+    [
+        ("de", "Es gibt 1.000.000.000 Hunde."),
+        ("de", "Es gibt 10000000 Hunde."),
+        ("de", "Ruf 5 5 5 1 an."),
+        ("zh", "1000000世界"),
+    ],
+)
+def test_digits_of_a_number_are_no_loop(tokenizer: Tokenizer, tgt_lang: str, translation: str) -> None:
+    checked = Guard(tokenizer, "da", tgt_lang).checked(
+        "En million Hunde", Translation(translation, 0, 0), nothing_missing
+    )
+    assert (checked.text, checked.notes) == (translation, ())
+
+
+@pytest.mark.parametrize(
     ("tgt_lang", "loop", "expected"),
     [
         ("de", "Zwei Hunde, Hunde Hunde spielen", "Zwei Hunde spielen"),

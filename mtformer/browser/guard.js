@@ -1,5 +1,6 @@
 "use strict";
-// Problems of a translation, seen from the two texts alone, and repairs without the model: mtformer/translate/guard.py.
+// Problems of a translation, seen from the two texts alone, and repairs without the model: mtformer/translate/guard.py
+// and mtformer/text/repetition.py.
 
 const LOOP = "repeats itself";
 const REPEATED_SLOTS = "repeated numbers or names removed";
@@ -87,8 +88,9 @@ class Guard {
   repaired(source, translation, problems) {
     if (problems.includes(EMPTY)) return { text: onOneLine(source), repairs: ["not translated"] };
     if (!problems.includes(LOOP)) return { text: translation, repairs: [] };
+    const once = (loop, phrase) => (hasLetter(phrase) ? phrase : loop);
     const loops = this.tgt.has_spaces ? LOOPS_OF_WORDS : LOOPS_OF_CHARACTERS;
-    const text = translation.replace(loops, "$1").replace(LOOP_IN_WORD, "$1");
+    const text = translation.replace(loops, once).replace(LOOP_IN_WORD, once);
     return { text, repairs: ["repetition removed"] };
   }
 
@@ -156,7 +158,12 @@ function found(problem, what) {
   return what && problem + what;
 }
 
-/** How often a phrase of a text occurs in a row at most, or a part of a long word if that is four times. */
+/** Whether a phrase has a letter: the zeros of 1,000,000,000 are no loop. */
+function hasLetter(phrase) {
+  return Array.from(phrase).some(isAlphabetic);
+}
+
+/** How often a phrase with a letter occurs in a row at most, or a part of a long word if that is four times. */
 function countRepeats(text, hasSpaces) {
   const words = foldCase(text).match(WORDS) ?? [];
   const units = hasSpaces ? words : Array.from(words.join(""));
@@ -165,18 +172,19 @@ function countRepeats(text, hasSpaces) {
     let run = 0;
     for (let i = size; i < units.length; i++) {
       run = units[i] === units[i - size] ? run + 1 : 0;
-      most = Math.max(most, 1 + Math.floor(run / size));
+      const n = 1 + Math.floor(run / size);
+      if (n > most && units.slice(i + 1 - size, i + 1).some(hasLetter)) most = n;
     }
   }
   if (!hasSpaces || !words.length) return most;
   return splitAtSpaces(text).reduce((n, word) => Math.max(n, countRepeatsInWord(word)), most);
 }
 
-/** How often a part of a long word, which is not only punctuation, occurs in a row if that is four times. */
+/** How often a part of a long word, which has a letter, occurs in a row if that is four times. */
 function countRepeatsInWord(word) {
   const characters = Array.from(word);
   if (characters.length < LONG_WORD || countRepeatedPairs(characters) < 2) return 1;
-  const loops = Array.from(word.matchAll(LOOP_IN_WORD)).filter(([, part]) => Array.from(part).some(isAlphanumeric));
+  const loops = Array.from(word.matchAll(LOOP_IN_WORD)).filter(([, part]) => hasLetter(part));
   return loops.reduce((most, [loop, part]) => Math.max(most, Math.floor(loop.length / part.length)), 1);
 }
 

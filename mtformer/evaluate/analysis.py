@@ -1,7 +1,6 @@
 """Where translations are good and where not: by length, by the rarity of words, copies of the reference, loops."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +9,11 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 
 from mtformer.evaluate.metrics import bleu
-from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.repetition import repeats
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _LENGTHS = {10: "0-10", 20: "11-20", 30: "21-30", 40: "31-40", 50: "41-50", math.inf: "51+"}  # by the most words
 _MOST_TOKENS = 4  # words of so many tokens or more share a bucket
-
-_LETTER = r"[^\W\d_]"
-# A phrase of up to eight words three times in a row, or a part of a word four times.
-_LOOP_OF_WORDS = re.compile(rf"\b({_LETTER}\w*(?: \w+){{0,7}})(?: \1\b){{2,}}|({_LETTER}{{2,10}}?)\2{{3,}}")
-_LOOP_OF_CHARACTERS = re.compile(rf"({_LETTER}\w{{0,9}}?)\1{{2,}}")
 
 
 @dataclass(frozen=True)
@@ -102,14 +96,6 @@ def analyse(
     return Analysis(exact / n, loops / n, length_scores(hypotheses, references, tokenize), by_tokens)
 
 
-def repeats(text: str, language: str) -> bool:
-    """Tell whether a text repeats a phrase three times in a row, or a part of a word four times."""
-    words = re.findall(r"\w+", text.casefold())
-    if is_written_with_spaces(language):
-        return _LOOP_OF_WORDS.search(" ".join(words)) is not None
-    return _LOOP_OF_CHARACTERS.search("".join(words)) is not None
-
-
 def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:
     """BLEU of the sentences whose first reference has 0-10 words, 11-20 words and so on; empty buckets are left out."""
     places: dict[str, list[int]] = {label: [] for label in _LENGTHS.values()}  # the sentences of each bucket
@@ -147,7 +133,7 @@ def _words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
 
 
 def _with_letters(words: Iterable[str]) -> list[str]:
-    return [word for word in words if re.search(_LETTER, word)]
+    return [word for word in words if any(map(str.isalpha, word))]
 
 
 def _token_counts(words: Iterable[str], tokenizer: Tokenizer) -> Mapping[str, int]:

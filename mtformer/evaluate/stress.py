@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO, Unpack
 
 from mtformer.engines.loading import LoadedModel
-from mtformer.evaluate.analysis import repeats
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
@@ -20,6 +19,7 @@ from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.repetition import repeats
 from mtformer.translate.translator import Translator
 
 _LETTERS = r"[^\W\d_]+"

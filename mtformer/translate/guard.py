@@ -11,6 +11,7 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.numbers import lost_numbers, made_up_numbers, numbers_to_keep
+from mtformer.text.repetition import FEWEST_REPEATS, n_repeated_pairs, n_repeats, without_loops
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -27,8 +28,6 @@ REPEATED_MORE = "repeats itself more than its source does"  # as it may: a word 
 SOURCE_REPEATS = {REPEATED_SOURCE, REPEATED_MORE}
 
 _MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
-_MOST_PHRASE_WORDS = 8
-_FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
 _MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
 # A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
@@ -42,10 +41,6 @@ _MAY_DOUBLE = {  # of other languages all words of up to three letters
     "fr": "nous vous".split(),
 }
 _MOST_LETTERS_DOUBLED = 3
-_LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
-_LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
-_LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
-_LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
 _LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
 _DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _FEWEST_COPIED_WORDS = 4
@@ -108,15 +103,15 @@ class Guard:
 
     def _loop(self, source: str, translation: str) -> str | None:
         """Return the problem of a translation that repeats itself; None if it may, as its source does."""
-        n_repeats = _n_repeats(translation, self._tgt_is_spaced)
-        if n_repeats < _FEWEST_REPEATS:
+        n = n_repeats(translation, self._tgt_is_spaced)
+        if n < FEWEST_REPEATS:
             return DOUBLED if self._doubles_words(source, translation) else None
-        n_in_source = _n_repeats(source, self._src_is_spaced)
-        if n_in_source < _FEWEST_REPEATS or n_repeats > _MOST_TIMES_AS_OFTEN * n_in_source:
+        n_in_source = n_repeats(source, self._src_is_spaced)
+        if n_in_source < FEWEST_REPEATS or n > _MOST_TIMES_AS_OFTEN * n_in_source:
             return LOOP
         if n_in_source >= _FEWEST_DOUBTFUL_REPEATS:
             return REPEATED_SOURCE
-        return REPEATED_MORE if n_repeats > n_in_source else None
+        return REPEATED_MORE if n > n_in_source else None
 
     def _doubles_words(self, source: str, translation: str) -> bool:
         """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none.
@@ -127,7 +122,7 @@ class Guard:
             doubled = any(match["before"] or match["after"] for match in _DOUBLED_CHARACTERS.finditer(translation))
             return doubled and not (_DOUBLED_WORDS if self._src_is_spaced else _DOUBLED_ONES).search(source)
         words = _WORD.findall(translation.casefold())
-        if not (_n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
+        if not (n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
             return False
         phrases = [match[1] for match in _DOUBLED_WORDS.finditer(translation) if not self._may_be_doubled(match[1])]
         if not self._src_is_spaced:
@@ -194,8 +189,7 @@ class Guard:
         if LOOP not in problems:
             return translation.text, ()
         masked = self._mask(source, translation.text, translation.terms)
-        loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
-        text = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", masked.translation))
+        text = without_loops(masked.translation, self._tgt_is_spaced)
         return text.translate(masked.hidden), ("repetition removed",)
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
@@ -241,34 +235,8 @@ def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]
     return (text, "") if match is None else (text[: match.start()] + mask + text[match.end() :], match[0])
 
 
-def _n_repeats(text: str, is_spaced: bool) -> int:
-    """Return how often a phrase of a text occurs in a row at most, or a part of a long word if that is four times."""
-    words = _WORD.findall(text.casefold())
-    units: Sequence[str] = words if is_spaced else "".join(words)
-    most = 1
-    for size in range(1, _MOST_PHRASE_WORDS + 1) if _n_repeated_pairs(units) else ():
-        run = 0
-        for before, after in zip(units, units[size:], strict=False):
-            run = run + 1 if before == after else 0
-            most = max(most, 1 + run // size)
-    return max(most, *map(_n_repeats_in, text.split())) if is_spaced and words else most
-
-
-def _n_repeats_in(word: str) -> int:
-    """Return how often a part of a long word, which is not only punctuation, occurs in a row if that is four times."""
-    if len(word) < _LONG_WORD or _n_repeated_pairs(word) < 2:
-        return 1
-    loops = (loop for loop in _LOOP_IN_WORD.finditer(word) if any(map(str.isalnum, loop[1])))
-    return max((len(loop[0]) // len(loop[1]) for loop in loops), default=1)
-
-
 def _n_words(phrase: str) -> int:
     return len(_WORD.findall(phrase))
-
-
-def _n_repeated_pairs(units: Sequence[str]) -> int:
-    """Return how many pairs of neighbours have occurred before: none in most sentences, which need no closer look."""
-    return max(0, len(units) - 1 - len(set(pairwise(units))))
 
 
 def _per_token(translation: Translation) -> float:

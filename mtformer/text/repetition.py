@@ -1,0 +1,61 @@
+"""Repetitions in texts, as models write them: of words, of characters, and inside of words.
+
+What repeats itself has a letter: the zeros of 1,000,000,000 are no loop.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from mtformer.text.languages import is_written_with_spaces
+
+FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
+_MOST_PHRASE_WORDS = 8
+_LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
+_WORD = re.compile(r"\w+")
+_LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
+_LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
+_LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
+
+
+def repeats(text: str, language: str) -> bool:
+    """Tell whether a text repeats a phrase three times in a row, or a part of a long word four times."""
+    return n_repeats(text, is_written_with_spaces(language)) >= FEWEST_REPEATS
+
+
+def n_repeats(text: str, is_spaced: bool) -> int:
+    """Return how often a phrase of a text occurs in a row at most, or a part of a long word if that is four times."""
+    words = _WORD.findall(text.casefold())
+    units: Sequence[str] = words if is_spaced else "".join(words)
+    most = 1
+    for size in range(1, _MOST_PHRASE_WORDS + 1) if n_repeated_pairs(units) else ():
+        run = 0
+        for end, (before, after) in enumerate(zip(units, units[size:], strict=False), size + 1):
+            run = run + 1 if before == after else 0
+            if 1 + run // size > most and any(map(_has_letter, units[end - size : end])):
+                most = 1 + run // size
+    return max(most, *map(_n_repeats_in, text.split())) if is_spaced and words else most
+
+
+def n_repeated_pairs(units: Sequence[str]) -> int:
+    """Return how many pairs of neighbours have occurred before: none in most sentences, which need no closer look."""
+    return max(0, len(units) - 1 - len(set(pairwise(units))))
+
+
+def without_loops(text: str, is_spaced: bool) -> str:
+    """Return a text with each phrase that repeats itself once."""
+    for loops in (_LOOPS_OF_WORDS if is_spaced else _LOOPS_OF_CHARACTERS, _LOOP_IN_WORD):
+        text = loops.sub(lambda loop: loop[1] if _has_letter(loop[1]) else loop[0], text)
+    return text
+
+
+def _n_repeats_in(word: str) -> int:
+    """Return how often a part of a long word occurs in a row if that is four times."""
+    if len(word) < _LONG_WORD or n_repeated_pairs(word) < 2:
+        return 1
+    loops = (loop for loop in _LOOP_IN_WORD.finditer(word) if _has_letter(loop[1]))
+    return max((len(loop[0]) // len(loop[1]) for loop in loops), default=1)
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
