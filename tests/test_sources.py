@@ -231,7 +231,7 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
         "pairs.tsv:1: this line has no tab: 'no tab'",
         "pairs.jsonl:2: this line is not JSON: '{'",
         "tgt.txt has 1: they are not parallel line by line; the lines seem to shift near line 1; cut the longer file "
-        "to 1 lines, and `mtformer data check --fix` can realign them",
+        "to 1 line, and `mtformer data check --fix` can realign them",
     ]
     with pytest.raises(UserError) as error:
         require_readable([ParallelText(sources, "en", "de"), ParallelText(sources[1:2], "en", "de")])

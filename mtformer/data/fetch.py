@@ -16,6 +16,7 @@ from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.support.files import file_digest, write_atomically
 from mtformer.support.progress import watched
+from mtformer.support.terminal import counted
 from mtformer.text.lines import open_output
 from mtformer.text.pairs import Drops, Example, SentencePair, fingerprint
 
@@ -138,8 +139,7 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
         log.warning("%s", warning)
     reasons = ", ".join(f"{reason} ({n:,})" for reason, n in drops.counts.most_common())
     dropped = f"; lines dropped: {reasons}" * bool(reasons)
-    n_pairs = "1 pair" if written.n_pairs == 1 else f"{written.n_pairs:,} pairs"
-    log.info("%s written to %s and %s%s", n_pairs, files.src, files.tgt, dropped)
+    log.info("%s written to %s and %s%s", counted(written.n_pairs, "pair"), files.src, files.tgt, dropped)
 
 
 def _written(examples: Iterable[Example], src: IO[str], tgt: IO[str]) -> Iterator[SentencePair]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mtformer.evaluate.comparison import Estimate, Outcome, SentenceDifference
 from mtformer.evaluate.systems import SystemsComparison
-from mtformer.support.terminal import as_latex, as_markdown, as_text, escaped
+from mtformer.support.terminal import as_latex, as_markdown, as_text, counted, escaped
 from mtformer.text.languages import is_written_with_spaces
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -119,7 +119,7 @@ def _notes(result: SystemsComparison) -> list[str]:
     """Name the test set, and explain the cells of the table."""
     comparison, test_set = result.comparison, result.test_set
     return [
-        f"{test_set.name}: {comparison.n_sentences:,} sentences, fingerprint {test_set.fingerprint[:12]}",
+        f"{test_set.name}: {counted(comparison.n_sentences, 'sentence')}, fingerprint {test_set.fingerprint[:12]}",
         "In parentheses: 95 % confidence intervals. "
         f"* marks systems that differ from {comparison.systems[0]} (p < 0.05 in both tests).",
         *(["Of several seeds: mean ± standard deviation."] if result.groups else []),

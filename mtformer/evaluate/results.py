@@ -21,7 +21,7 @@ from mtformer.evaluate.testsets import EvalSet
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.reproducibility import versions
-from mtformer.support.terminal import as_text
+from mtformer.support.terminal import as_text, counted
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class SetResult:
         analysis, likelihood = self.analysis, self.likelihood
         lines = [score.to_text() for score in self.scores]
         shares = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
-        lines.append(f"{self.n_sentences:,} sentences: {shares}, length ratio {self.length_ratio:.3f}")
+        lines.append(f"{counted(self.n_sentences, 'sentence')}: {shares}, length ratio {self.length_ratio:.3f}")
         if likelihood.loss is not None:
             excluded = f" ({likelihood.n_excluded:,} sentences excluded)" if likelihood.n_excluded else ""
             lines.append(f"loss {likelihood.loss:.3f}, perplexity {likelihood.perplexity:.2f}{excluded}")

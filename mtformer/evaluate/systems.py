@@ -18,6 +18,7 @@ from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_file
 from mtformer.runs.folder import RunFolder, find_model
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
+from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
 from mtformer.text.lines import read_lines
 from mtformer.translate.translator import Translator
@@ -233,9 +234,11 @@ def _read_hypotheses(system: System, test_set: EvalSet) -> list[str]:
     lines = list(read_lines(system.path))
     n_sentences = len(test_set.references[0])
     if not lines:
-        raise UserError(f"{system.path} is empty: it should have {n_sentences:,} translations, one a line")
+        raise UserError(f"{system.path} is empty: it should have {counted(n_sentences, 'translation')}, one a line")
     if len(lines) != n_sentences:
-        raise UserError(f"{system.path} has {len(lines):,} lines, the test set {test_set.name} has {n_sentences:,}")
+        raise UserError(
+            f"{system.path} has {counted(len(lines), 'line')}, the test set {test_set.name} has {n_sentences:,}"
+        )
     return lines
 
 

@@ -12,6 +12,7 @@ from mtformer.data.sources.parallel import ParallelText, source_files, source_na
 from mtformer.data.sources.text_files import download_test_set
 from mtformer.runs.folder import RunFolder, run_of
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
@@ -132,7 +133,7 @@ def from_files(src: Path | None, references: Sequence[Path]) -> EvalSet:
     n_lines = len(streams[0])
     for path, stream in zip(files, streams, strict=True):
         if len(stream) != n_lines:
-            raise UserError(f"{files[0]} has {n_lines:,} lines, {path} has {len(stream):,}")
+            raise UserError(f"{files[0]} has {counted(n_lines, 'line')}, {path} has {len(stream):,}")
     sources = [""] * n_lines if src is None else streams.pop(0)
     return EvalSet(str(files[0]), sources, streams, files, tuple(map(str, references)))
 

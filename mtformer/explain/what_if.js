@@ -137,8 +137,8 @@ async function checkpointsPart(checkpoints, bos) {
       el(
         "p",
         {},
-        say("After {steps} steps: {text}", {
-          steps: one.step.toLocaleString("en"),
+        say("After step {step}: {text}", {
+          step: one.step.toLocaleString("en"),
           text: el("strong", { lang: "" }, one.text || say("(nothing)")),
         }),
       ),

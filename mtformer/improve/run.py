@@ -22,6 +22,7 @@ from mtformer.runs.contents import Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, file_digest, write_atomically
+from mtformer.support.terminal import counted
 from mtformer.text.glossary import Glossary
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
@@ -232,13 +233,13 @@ def _read(request: Request) -> _Texts:
     valid = valid or list(train_text.held_out.get("valid", {}).get(data.language_pairs[0], []))
     if len(train_text) < _FEWEST_PAIRS:
         raise UserError(
-            f"the config has {len(train_text):,} training pairs: with fewer than {_FEWEST_PAIRS}, no teacher learns "
-            "anything worth teaching"
+            f"the config has {counted(len(train_text), 'training pair')}: with fewer than {_FEWEST_PAIRS}, no teacher "
+            "learns anything worth teaching"
         )
     if len(valid) < _FEWEST_VALID:
         raise UserError(
-            f"the validation set has {len(valid)} pairs: give {_FEWEST_VALID} or more in data.valid, by which stages "
-            "are kept or undone"
+            f"the validation set has {counted(len(valid), 'pair')}: give {_FEWEST_VALID} or more in data.valid, by "
+            "which stages are kept or undone"
         )
     return _Texts(train_text, valid, source, n_monolingual)
 

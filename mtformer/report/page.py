@@ -18,6 +18,7 @@ from mtformer.report.test_set import (
 )
 from mtformer.runs.contents import METRIC_NAMES, Contents
 from mtformer.support.progress import clock
+from mtformer.support.terminal import counted
 
 
 class _Series(NamedTuple):
@@ -186,7 +187,7 @@ def _tiles(run: Contents, result: TranslatedTestSet | None) -> Iterator[Html]:
         if run.metric != "loss" and best["valid_loss"] is not None:
             perplexity = f"perplexity {best['valid_perplexity']:.2f} {at}" if "valid_perplexity" in best else at
             yield tile("validation loss", f"{best['valid_loss']:.3f}", perplexity)
-    yield tile("training time", clock(60 * run.minutes), f"{run.step:,} steps")
+    yield tile("training time", clock(60 * run.minutes), counted(run.step, "step"))
     if n_parameters := sum(run.parameters.values()):
         model = run.config.model
         layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}"
@@ -218,7 +219,7 @@ def _curves(run: Contents, charts: list[dict[str, Any]], detail: Detail) -> Iter
         if line["step"] in kept or line is run.best
     ]
     head = ["step", "minutes", *(METRIC_NAMES[name] for name in metrics)]
-    title = f"{len(rows):,} validations as a table"
+    title = f"{counted(len(rows), 'validation')} as a table"
     if len(rows) < len(run.validations):
         title = f"{len(rows):,} of {len(run.validations):,} validations as a table; metrics.jsonl has all"
     yield element("details", element("summary", title), table(head, rows, numbers=range(len(head))))

@@ -32,7 +32,7 @@ def _data(run: Contents, result: TranslatedTestSet | None) -> Iterator[Html]:
     yield table(["part", "sources", "pairs"], cells, numbers=[2])
     dropped = data.get("dropped", {})
     if data:
-        n_dropped = f"{sum(dropped.values()):,} pairs were dropped:" if dropped else "No pair was dropped."
+        n_dropped = f"{sum(dropped.values()):,} pairs dropped:" if dropped else "No pair was dropped."
         tokens = f"{data['src_tokens']:,} source and {data['tgt_tokens']:,} target tokens"
         yield element("p", f"{data['pairs']:,} pairs with {tokens} were trained on. {n_dropped}")
     if dropped:

@@ -16,6 +16,7 @@ from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eva
 from mtformer.report.elements import Html, element, facts, markup, muted, sentence_card, table
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ def test_set_charts(translated: TranslatedTestSet) -> list[dict[str, Any]]:
     return [
         _buckets("BLEU by length of the reference, in words", "sentences", "words", analysis.by_length),
         _buckets(rarity, "words", "tokens", analysis.by_tokens),
-        {"title": f"Sentences by {_SENTENCE_METRIC}", "caption": f"{len(scores):,} sentences.", "bars": bars},
+        {"title": f"Sentences by {_SENTENCE_METRIC}", "caption": f"{counted(len(scores), 'sentence')}.", "bars": bars},
     ]
 
 

@@ -15,6 +15,7 @@ from mtformer.config import ResolvedConfig, TrainingConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 
 
 class _Strict(BaseModel):
@@ -134,7 +135,7 @@ def out_of_patience(training: TrainingConfig, stale: int) -> str:
     """Return why early stopping ends a run after ``stale`` validations without a better model; empty if it does not."""
     patience = training.early_stopping_patience
     if isinstance(patience, int) and stale >= patience:
-        return f"{stale} validations without a better model (training.early_stopping_patience)"
+        return f"{counted(stale, 'validation')} without a better model (training.early_stopping_patience)"
     return ""
 
 

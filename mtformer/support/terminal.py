@@ -31,6 +31,11 @@ def fixed(number: float, digits: int, width: int = 0) -> str:
     return f"{number:{width}.{digits}f}".replace("-", "−")
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things, as in ``1 line`` or ``2,000 lines``."""
+    return f"{n:,} {noun}" + "s" * (n != 1)
+
+
 def text_width(text: str) -> int:
     """Return the columns that ``text`` takes: two for a wide character, none for a combining mark or an ANSI code."""
     if "\x1b" in text:

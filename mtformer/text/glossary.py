@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.text.lines import input_name, read_lines
 from mtformer.text.pairs import SentencePair, fingerprint, is_column_name
 from mtformer.text.tokenizer.vocabulary import normalize
@@ -86,7 +87,7 @@ class Glossary:
                 problems.append(f"{name}:{number}: {error}")
         if problems:
             n_more = len(problems) - _MAX_PROBLEMS
-            more = [f"{name}: {n_more} more lines like these"] if n_more > 0 else []
+            more = [f"{name}: {counted(n_more, 'more line')} like these"] if n_more > 0 else []
             raise UserError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
         _warn_of_header_and_quotes(name, glossary.terms, lines)
         return glossary

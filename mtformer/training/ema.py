@@ -18,6 +18,7 @@ from mtformer.model.weights import load_weights, weights
 from mtformer.runs.checkpoints import best_checkpoints, list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,8 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
     if len(checkpoints) < wanted:
         key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
         raise UserError(
-            f"{run} has {len(checkpoints)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"
+            f"{run} has {counted(len(checkpoints), 'checkpoint')}{meant}, not {wanted}; training.{key} sets how many "
+            "a run keeps"
         )
     chosen = checkpoints[:wanted]
     log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))

@@ -14,6 +14,7 @@ from mtformer.data.batches import Plan, PlannedBatch, make_batch
 from mtformer.runs.folder import Journal
 from mtformer.support.progress import clock, expected_seconds
 from mtformer.support.reproducibility import versions
+from mtformer.support.terminal import counted
 from mtformer.training.memory import peak_memory
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Updater
@@ -62,14 +63,13 @@ def forecast(trainer: Trainer) -> Forecast:
         "parameters": f"{n_parameters:,}" + (f", {n_trained:,} of them trained" if n_trained < n_parameters else ""),
         "vocabulary": f"{model.src_embedding.num_embeddings:,} source, {model.tgt_embedding.num_embeddings:,} target",
         "pairs": f"{len(corpus):,}, {sum(corpus.dropped.values()):,} dropped",
-        "an epoch": f"{trainer.steps_per_epoch:,} steps, {n_src:,} source and {n_tgt:,} target tokens",
+        "an epoch": f"{counted(trainer.steps_per_epoch, 'step')}, {n_src:,} source and {n_tgt:,} target tokens",
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
         "optimizer": f"{settings.optimizer}, learning rate up to {settings.learning_rate:g}",
-        "warm-up": shortened_warmup(trainer, n_steps) or f"{settings.warmup_steps:,} steps",
+        "warm-up": shortened_warmup(trainer, n_steps) or counted(settings.warmup_steps, "step"),
         "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {_where(trainer)}",
-        "time": f"{clock(seconds)}, {clock(validating)} of it for {n_validations:,} "
-        f"validation{'s' * (n_validations != 1)}",
+        "time": f"{clock(seconds)}, {clock(validating)} of it for {counted(n_validations, 'validation')}",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
     return Forecast(rows, n_steps, seconds, trainer.steps_per_epoch)
@@ -83,7 +83,8 @@ def _where(trainer: Trainer) -> str:
 def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
     """Return the length of the warm-up if a run of ``n_steps`` shortens it, otherwise an empty string."""
     given, longest = trainer.settings.warmup_steps, round(trainer.warmup_share * n_steps)
-    return f"{longest:,} steps instead of {given:,}, {trainer.warmup_share:.0%} of the run" if longest < given else ""
+    shortened = f"{counted(longest, 'step')} instead of {given:,}, {trainer.warmup_share:.0%} of the run"
+    return shortened if longest < given else ""
 
 
 def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from mtformer.support.hardware import keep_freed_memory, pick_device, usable_cor
 from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
+from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.display import make_writers, require_packages
 from mtformer.training.facts import collect_facts
@@ -267,7 +268,7 @@ def _log_warmup(trainer: Trainer) -> None:
         log.info("a warm-up of %s", shortened)
     elif settings.max_minutes and settings.warmup_steps:
         minutes = f"{trainer.warmup_share * settings.max_minutes:.2g}"
-        log.info("a warm-up of %s steps, but at most %s minutes", f"{settings.warmup_steps:,}", minutes)
+        log.info("a warm-up of %s, but at most %s minutes", counted(settings.warmup_steps, "step"), minutes)
 
 
 def _log_data(data: TrainingData) -> None:

@@ -25,6 +25,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.launch import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
+from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
     Score,
@@ -319,7 +320,7 @@ class Trainer:
             raise MtformerError(f"{message}. {_ADVICE}")
         if self.state.skipped_in_a_row == _MOST_SKIPPED_IN_A_ROW:
             raise MtformerError(f"{message}. So did {_MOST_SKIPPED_IN_A_ROW} steps before. {_ADVICE}")
-        log.warning("%s (%d updates skipped)", message, self.state.skipped + 1)
+        log.warning("%s (%s skipped)", message, counted(self.state.skipped + 1, "update"))
 
     def _learning_rate(self) -> float:
         settings = self.settings

@@ -20,6 +20,7 @@ from mtformer.data.clean.repair import Change
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
+from mtformer.support.terminal import counted
 from mtformer.text.lines import open_output
 from mtformer.text.pairs import SentencePair
 
@@ -48,10 +49,10 @@ def _describe(source: SourceCheck) -> str:
         return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
     share = f" ({n_bad / source.n_pairs:.1%})" if n_bad else ""
-    pairs = f"{source.n_pairs:,} pairs, {n_bad:,} with a problem{share}"
+    pairs = f"{counted(source.n_pairs, 'pair')}, {n_bad:,} with a problem{share}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
     if blank := source.blank.total:
-        lines.append(f"  {blank:,} lines contain no pair and are skipped")
+        lines.append(f"  {counted(blank, 'line')} without a pair, skipped")
     for why in dict.fromkeys(source.inactive.values()):
         names = ", ".join(name for name, reason in source.inactive.items() if reason == why)
         lines.append(f"  switched off or limited: {names}: {why}")
@@ -72,7 +73,7 @@ def _alignment(source: SourceCheck) -> Iterator[str]:
     for slip in source.slips:
         where = ""
         if slip.offset:
-            distance = "1 line" if abs(slip.offset) == 1 else f"{abs(slip.offset)} lines"
+            distance = counted(abs(slip.offset), "line")
             where = f": the translations stand {distance} {'later' if slip.offset > 0 else 'earlier'}"
         yield f"  lines {slip.first_line:,} to {slip.last_line:,} are out of alignment{where}"
 

@@ -10,6 +10,7 @@ from urllib.error import HTTPError
 
 from mtformer.config import MosesFiles
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
 from mtformer.text.lines import input_name, is_regular_input, read_lines
 from mtformer.text.pairs import Example, one_line
@@ -58,9 +59,8 @@ def _moses_file(prefix: Path, language: str) -> Path:
 
 
 def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
-    message = (
-        f"{input_name(src)} has {n_src:,} lines, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
-    )
+    n_lines = counted(n_src, "line")
+    message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
     if not n_src or not n_tgt or not (is_regular_input(src) and is_regular_input(tgt)):
         return message
     import numpy as np
@@ -69,7 +69,7 @@ def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
     tgt_lengths = np.array([len(line) for line in read_lines(tgt)], dtype=np.float64)
     return (
         f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}; cut the longer file "
-        f"to {min(n_src, n_tgt):,} lines, and `mtformer data check --fix` can realign them"
+        f"to {counted(min(n_src, n_tgt), 'line')}, and `mtformer data check --fix` can realign them"
     )
 
 

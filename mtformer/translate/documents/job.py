@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, write_atomically
+from mtformer.support.terminal import counted
 from mtformer.translate.documents.formats import format_of, read_document, write_document
 from mtformer.translate.documents.seam import Document, Settings
 from mtformer.translate.documents.tasks import Task, present_before, require_free, without_translations
@@ -87,7 +88,7 @@ class Documents:
             except UserError as error:
                 self._leave_out(error)
                 continue
-            log.info("%s: %s", task.input, "1 unit" if len(units) == 1 else f"{len(units):,} units")
+            log.info("%s: %s", task.input, counted(len(units), "unit"))
             self._starts.append(n_units)
             self._read.append(task.input)
             self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
@@ -194,7 +195,7 @@ class UnitsJob(TranslationJob):
         found = groupby(map(self.documents.place, tally.first), lambda each: each[0])
         shown = [f"{path}: {', '.join(str(number) for _, number in numbers)}" for path, numbers in found]
         more = ", …" if tally.n_lines > len(tally.first) else ""
-        return f"{tally.n_lines:,} {'unit' if tally.n_lines == 1 else 'units'} ({'; '.join(shown)}{more})"
+        return f"{counted(tally.n_lines, 'unit')} ({'; '.join(shown)}{more})"
 
     @property
     def _copies(self) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
@@ -64,7 +65,7 @@ class _PairsJob(Job[Unit]):
         """Log how many pairs there are, and why others were left out."""
         before = f", {n_before:,} of them before it was resumed" * bool(n_before)
         reasons = f"; {self.left_out} left out: {tallies[_LEFT_OUT]}" * bool(tallies[_LEFT_OUT].reasons)
-        n_pairs = "1 pair" if done.n_lines == 1 else f"{done.n_lines:,} pairs"
+        n_pairs = counted(done.n_lines, "pair")
         log.log(
             logging.WARNING if reasons else logging.INFO, "%s written to %s%s%s", n_pairs, self.output, before, reasons
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.text.lines import input_name, read_lines
 from mtformer.translate.jobs.core import Job, Tallies, Work
 from mtformer.translate.jobs.options import Format
@@ -180,5 +181,7 @@ class ScoringJob(Job[Candidates]):
 
     def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
         """Log how much has been scored."""
-        what = "lines reranked" if self.rerank else "pairs scored"
-        log.info("%s %s, %s lines written to %s", f"{done.n_units:,}", what, f"{done.n_lines:,}", self.output)
+        noun, verb = ("line", "reranked") if self.rerank else ("pair", "scored")
+        log.info(
+            "%s %s, %s written to %s", counted(done.n_units, noun), verb, counted(done.n_lines, "line"), self.output
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
@@ -148,7 +149,7 @@ class TranslationJob(Job[Paragraph]):
 
     def places(self, tally: Tally) -> str:
         """Return how many lines are meant, and which the first of them are."""
-        return f"{tally.n_lines:,} {'line' if tally.n_lines == 1 else 'lines'} ({tally.lines})"
+        return f"{counted(tally.n_lines, 'line')} ({tally.lines})"
 
     @property
     def _copies(self) -> bool:
