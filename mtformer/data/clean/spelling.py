@@ -195,7 +195,10 @@ class Spelling:
             letters for text in texts if not text.isascii() for letters in _IN_PLACE.findall(f" {text} ")
         )
         tried = list(islice((text for text in texts if not text.isascii()), _MOST_TRIED))
+        present = set("".join(tried))
         for name, table in _misreadings().items():
+            if not any(chr(code) in present and letter in present for code, letter in table.items()):
+                continue
             decoded = ((text, text.translate(table)) for text in tried)
             if sum(self._gain(*both) > 0 and self._has_better_words(*both) for both in decoded) >= _FEWEST_MISREAD:
                 self._misreadings[name] = table
@@ -212,8 +215,8 @@ class Spelling:
 
         Their neighbours tell that a text such as "Škoda" is foreign and right.
         """
+        places = [slice(n, n + 3) for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         before, after = f" {before} ", f" {after} "
-        places = [slice(n - 1, n + 2) for n in range(len(before)) if before[n] != after[n]]
         gains = [math.log((self._letters[after[at]] + 1) / (self._letters[before[at]] + 1)) for at in places]
         return sum(gains) if min(gains, default=0.0) > 0 else -1.0
 
