@@ -27,12 +27,12 @@ from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines
+from mtformer.text.numbers import find_numbers
 from mtformer.text.repetition import repeats
 from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).parent.parent / "tests" / "nasty.jsonl"
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ADDRESS = re.compile(r"(?:https?://|www\.|ftp://)[^\s<>\"()]+|[\w.]+@[\w.]+\w")
 _COLUMNS = ("crashed", "empty", "long", "loops", "numbers", "URLs", "notes")
 
@@ -41,6 +41,10 @@ def read_suite() -> Iterator[tuple[str, str]]:
     """Yield the category and the text of each line."""
     for row in map(json.loads, SUITE.read_text(encoding="utf-8").splitlines()):
         yield row["category"], row["text"] * row.get("times", 1)
+
+
+def _values(text: str) -> list[str]:
+    return [number.value for number in find_numbers(text)]
 
 
 @dataclass
@@ -62,9 +66,9 @@ class Row:
         self.counts["long"] += len(best.text) > 3 * len(text) + 20
         self.counts["loops"] += repeats(best.text, tgt_lang) and not repeats(text, src_lang)
         self.counts["notes"] += bool(best.notes)
-        for column, pattern in (("numbers", _NUMBER), ("URLs", _ADDRESS)):
-            wanted = Counter(pattern.findall(text))
-            self.counts[column] += (wanted & Counter(pattern.findall(best.text))).total()
+        for column, find in (("numbers", _values), ("URLs", _ADDRESS.findall)):
+            wanted = Counter(find(text))
+            self.counts[column] += (wanted & Counter(find(best.text))).total()
             self.totals[column] += wanted.total()
 
     def __add__(self, other: "Row") -> "Row":

@@ -4,8 +4,10 @@
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
-const SPACED_NUMBER = // or several numbers
-  /(?<![\p{Nd}.,])\p{Nd}{1,3}(?:[ \u00a0\u202f]\p{Nd}{3})+(?:[.,]\p{Nd}{1,2})?(?!\p{Nd}|[.,]\p{Nd})/gu;
+const PLAIN = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,:'’．]\\p{Nd}+)*";
+const GROUPS = // thousands, or several numbers
+  "(?<![\\p{Nd}.,])\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:[.,]\\p{Nd}+)?(?![.,]?\\p{Nd})";
+const SPACED_NUMBER = new RegExp(GROUPS, "gu");
 const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
 // Numbers of Chinese and Japanese in 万 and 亿
@@ -17,7 +19,7 @@ const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const UNCLEAR_MYRIADS = "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*"; // tried after the others
 const NUMBER = new RegExp(
-  `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|\\p{Nd}+(?:[.,:'’]\\p{Nd}+)*`,
+  `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|${PLAIN}`,
   "gu",
 );
 const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
@@ -53,11 +55,10 @@ const ATTACHED_AFTER = /[A-Z/月]|x\p{Nd}|-[A-Z]|[.\-]\p{Nd}/uy;
 function findNumbers(text) {
   return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index, groups }) => {
     if (groups.unclear !== undefined) return [];
-    if (groups.myriads !== undefined) return [numberAt(index, written, valueOfMyriads(written))];
     const parts = Array.from(written.matchAll(DECIMAL_DIGITS));
     const lengths = parts.map(([digits]) => countCharacters(digits)).sort((a, b) => a - b);
     const isDate = parts.length === 3 && ["1,4", "2,4"].includes(lengths.slice(1).join());
-    if (!isDate) return [numberAt(index, written, valueOf(parts.map(([digits]) => asciiDigits(digits))))];
+    if (!isDate || groups.myriads !== undefined) return [numberAt(index, written, valueOf(written))];
     return parts.map(({ 0: digits, index: place }) => numberAt(index + place, digits, asciiDigits(digits)));
   });
 }
@@ -66,8 +67,10 @@ function numberAt(start, text, value) {
   return { start, end: start + text.length, text, value };
 }
 
-/** Joins thousands; other parts, such as hours and minutes, stay apart. */
-function valueOf([whole, ...following]) {
+/** The value of a number: thousands are joined; other parts, such as hours and minutes, stay apart. */
+function valueOf(number) {
+  if (hasMyriads(number)) return valueOfMyriads(number);
+  let [whole, ...following] = number.match(DECIMAL_DIGITS).map(asciiDigits);
   while (following.length && countCharacters(following[0]) === 3) whole += following.shift();
   return [whole, ...following].join(POINT);
 }
@@ -110,10 +113,9 @@ function matchAt(sticky, text, place) {
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
   let numbers = findNumbers(text);
   if (!numbers.length) return [];
-  const spaced = (written) => valueOf(written.match(DECIMAL_DIGITS));
   const left = new Map(); // how often the counterpart has each value
   const values = findNumbers(counterpart).map(({ value }) => value);
-  for (const value of [...values, ...(counterpart.match(SPACED_NUMBER) ?? []).map(spaced)])
+  for (const value of [...values, ...(counterpart.match(SPACED_NUMBER) ?? []).map(valueOf)])
     left.set(value, (left.get(value) ?? 0) + 1);
   const take = (value) => {
     const n = left.get(value) ?? 0;
@@ -122,7 +124,7 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   };
   const inside = new Set(); // of numbers with spaces: where their parts may start
   for (const { 0: written, index } of text.matchAll(SPACED_NUMBER)) {
-    if (!take(spaced(written))) continue; // it is several numbers
+    if (!take(valueOf(written))) continue; // it is several numbers
     for (let place = index; place < index + written.length; place++) inside.add(place);
   }
   numbers = numbers.filter(({ start }) => !inside.has(start));

@@ -18,8 +18,6 @@ const DATE =
   "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
-const GROUPS = "\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:,\\p{Nd}+)?";
-const PLAIN_NUMBER = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,'’．]\\p{Nd}+)*";
 const CHINESE_LANGUAGES = ["zh", "yue"];
 const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
 const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
@@ -28,9 +26,9 @@ const UNDETERMINED = "und";
 const FOUND = new RegExp(
   `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
-    `|(?<![\\p{Nd}.,])(?<groups>${GROUPS})(?![\\p{Nd}.,]?\\p{Nd})` +
+    `|(?<groups>${GROUPS})` +
     `|(?<![A-Za-z_])(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})` +
-    `|(?<plain>${PLAIN_NUMBER}))`,
+    `|(?<plain>${PLAIN}))`,
   "gu",
 );
 const SLOT = /[\ue000-\ue00f]/g;
@@ -112,7 +110,7 @@ class SlotMaker {
       if (groups.plain !== undefined && text[index + written.length] === MONTH) return [];
       if (groups.unclear !== undefined || (groups.short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
       if (groups.groups !== undefined && !this.src.has_spaced_groups) {
-        const numbers = Array.from(written.matchAll(new RegExp(PLAIN_NUMBER, "gu")));
+        const numbers = Array.from(written.matchAll(new RegExp(PLAIN, "gu")));
         return numbers.flatMap((number) => numberEntity(index + number.index, number[0]));
       }
       const { short, number, plain, groups: grouped } = groups;
@@ -160,19 +158,8 @@ function isNounAfter(before) {
 }
 
 function numberEntity(start, text) {
-  const value = plainValue(text);
-  if (value === "1") return [];
-  const isFew = countCharacters(value) === 1 && [2, 3, 4].includes(Number(asciiDigits(value)));
-  return [{ start, text, kind: isFew ? "few" : "many" }];
-}
-
-/** A number without separators of thousands, as far as it has any, and with a point before its decimals. */
-function plainValue(text) {
-  const narrow = inAscii(text);
-  if (hasMyriads(narrow)) return valueOfMyriads(narrow);
-  let [whole, ...parts] = narrow.match(DECIMAL_DIGITS);
-  while (parts.length && countCharacters(parts[0]) === 3) whole += parts.shift();
-  return [whole, ...parts].join(".");
+  const value = valueOf(text);
+  return value === "1" ? [] : [{ start, text, kind: ["2", "3", "4"].includes(value) ? "few" : "many" }];
 }
 
 function inAscii(text) {
@@ -183,7 +170,7 @@ function inAscii(text) {
 function writtenFor(given, { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups }, { base, numbers: tgt }) {
   let text = given;
   if (!WITH_MYRIADS.includes(base)) {
-    if (hasMyriads(text)) return plainValue(text).replace(/\B(?=(?:\d{3})+$)/g, tgt.group);
+    if (hasMyriads(text)) return valueOfMyriads(text).replace(/\B(?=(?:\d{3})+$)/g, tgt.group);
     text = inAscii(text);
   }
   const groups = hasSpacedGroups ? " \\u00a0\\u202f" : src.group;

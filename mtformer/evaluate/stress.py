@@ -19,6 +19,7 @@ from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.numbers import find_numbers
 from mtformer.text.repetition import repeats
 from mtformer.translate.translator import Translator
 
@@ -27,7 +28,6 @@ _FULL_STOPS = (".", "。")
 _EMOJI = ("😀", "🎉", "👍🏽", "🚗", "❤️")
 _URL = "https://example.org/news/{}?id={}"
 _CHARACTERS_PER_TYPO = 30
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 class Pair(NamedTuple):
@@ -293,4 +293,4 @@ def _numbers_kept(triples: Iterable[tuple[Case, str, str]]) -> Kept:
 
 
 def _numbers(text: str) -> Counter[str]:
-    return Counter(re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
+    return Counter(number.value for number in find_numbers(text))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
-from mtformer.text.numbers import MYRIADS, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of_myriads
+from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -31,9 +31,6 @@ _DATE = (  # also 3/14 and 24/7
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
-_GROUPS = r"\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?"  # of thousands, with spaces
-_WIDE = "０-９"
-_NUMBER = rf"[{_WIDE}]{{1,3}}(?:，[{_WIDE}]{{3}})+(?![{_WIDE}])|\d+(?:[.,'’．]\d+)*"
 _CHINESE_LANGUAGES = ("zh", "yue")
 _WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
 _IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
@@ -42,11 +39,11 @@ _MONTH = "月"
 _FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
-    rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)"
+    rf"|(?P<groups>{GROUPS})"
     rf"|(?<![A-Za-z_])(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})"
-    rf"|(?P<plain>{_NUMBER}))"
+    rf"|(?P<plain>{PLAIN}))"
 )
-_FEWEST_FEW, _MOST_FEW = 2, 4
+_FEW_VALUES = ("2", "3", "4")
 _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?: {LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
@@ -116,7 +113,7 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
         if kind == "groups" and not has_spaced_groups(language):
-            for number in re.finditer(_NUMBER, match[0]):
+            for number in re.finditer(PLAIN, match[0]):
                 yield from _number(match.start() + number.start(), number[0])
         elif kind in ("short", "number", "plain", "groups"):
             yield from _number(match.start(), match[0])
@@ -125,21 +122,9 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
 
 
 def _number(start: int, text: str) -> Iterator[Entity]:
-    value = _value(text)
+    value = value_of(text)
     if value != "1":
-        few = value.isdigit() and len(value) == 1 and _FEWEST_FEW <= int(value) <= _MOST_FEW
-        yield Entity(start, text, value, FEW if few else MANY)
-
-
-def _value(text: str) -> str:
-    """Return a number without separators of thousands, as far as it has any, and with a point before its decimals."""
-    text = text.translate(_AS_ASCII)
-    if has_myriads(text):
-        return str(value_of_myriads(text))
-    whole, *parts = re.findall(r"\d+", text)
-    while parts and len(parts[0]) == 3:
-        whole += parts.pop(0)
-    return ".".join([whole, *parts])
+        yield Entity(start, text, value, FEW if value in _FEW_VALUES else MANY)
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
@@ -150,7 +135,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """
     if base_language(tgt_lang) not in _WITH_MYRIADS:
         if has_myriads(text):
-            return f"{int(_value(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
+            return f"{int(value_of(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
         text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
@@ -205,7 +190,7 @@ def spelled_out(text: str, language: str) -> Iterator[Entity]:
     for word in _WORD.finditer(text) if values else ():
         value = values.get(word[0].lower()) if values else None
         if value is not None:
-            yield Entity(word.start(), word[0], f"word {value}", FEW if value <= _MOST_FEW else MANY)
+            yield Entity(word.start(), word[0], f"word {value}", FEW if str(value) in _FEW_VALUES else MANY)
 
 
 def capitalized(text: str, language: str) -> Iterator[Entity]:

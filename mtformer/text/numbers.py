@@ -11,8 +11,9 @@ from mtformer.text.number_words import LARGEST_SMALL, number_words
 
 _POINT = "·"  # between the parts of a value, whatever the text has there
 SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
-# Thousands, or several numbers
-_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d|[.,]\d)")
+PLAIN = r"[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\d+(?:[.,:'’．]\d+)*"
+GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
+_SPACED = re.compile(GROUPS)
 _DIGITS = re.compile(r"\d+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
@@ -24,7 +25,7 @@ _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
-_NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|\d+(?:[.,:'’]\d+)*")
+_NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
 _SCALES = {  # zeros
     **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
     **{"百": 2, "千": 3},
@@ -80,19 +81,19 @@ def find_numbers(text: str) -> Iterator[Number]:
     for match in _NUMBER.finditer(text):
         if match["unclear"]:
             continue
-        if match["myriads"]:
-            yield Number(match.start(), match[0], str(value_of_myriads(match[0])))
-            continue
         parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
-        if len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4]):
+        is_date = len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4])
+        if is_date and not match["myriads"]:
             yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)
         else:
-            yield Number(match.start(), match[0], _value([_ascii(digits) for _, digits in parts]))
+            yield Number(match.start(), match[0], value_of(match[0]))
 
 
-def _value(parts: list[str]) -> str:
-    """Join thousands; other parts, such as hours and minutes, stay apart."""
-    whole, *following = parts
+def value_of(number: str) -> str:
+    """Return the value of a number: thousands are joined; other parts, such as hours and minutes, stay apart."""
+    if has_myriads(number):
+        return str(value_of_myriads(number))
+    whole, *following = map(_ascii, _DIGITS.findall(number))
     while following and len(following[0]) == 3:
         whole += following.pop(0)
     return _POINT.join([whole, *following])
@@ -144,10 +145,10 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
     if not numbers:
         return []
     there = Counter(number.value for number in find_numbers(counterpart))
-    there.update(_value(_DIGITS.findall(match[0])) for match in _SPACED.finditer(counterpart))
+    there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
     inside: set[int] = set()  # of numbers with spaces: where their parts may start
     for match in _SPACED.finditer(text):
-        value = _value(_DIGITS.findall(match[0]))
+        value = value_of(match[0])
         if there[value]:  # else it is several numbers
             there[value] -= 1
             inside.update(range(*match.span()))
