@@ -197,6 +197,15 @@ def test_the_summary_of_doubtful_lines_includes_those_before_the_interruption(
     assert "check the translation of 2 lines (2, 7): numbers lost (2), loop (1);" in caplog.text
 
 
+def test_most_translations_are_not_listed_if_they_are_doubtful(
+    job: TranslationJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    job.source.path.write_text("line 2\n" * 20 + "\n" * 30 + "line 3\n" * 5)
+    run(job, lambda: cast(Translator, Doubtful()))
+    assert "most translations are doubtful, 20 of 25 lines: numbers lost (20); the model" in caplog.text
+    assert "check the translation of" not in caplog.text
+
+
 def test_a_refused_resume_does_not_advise_to_resume(job: TranslationJob, caplog: pytest.LogCaptureFixture) -> None:
     rest = interrupted(job)
     assert "continue with --resume" in caplog.text

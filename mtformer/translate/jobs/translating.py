@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
-_REUSED = "reused"
+_ALL, _REUSED = "all", "reused"
+_FEW = 10  # doubtful translations that are listed even if they are most of all
 _SUFFIXES = {Format.text: "", Format.tsv: ".tsv", Format.json: ".json .jsonl"}  # of structured files
 
 
@@ -121,6 +122,7 @@ class TranslationJob(Job[Paragraph]):
                 if unit.problem:
                     tallies[_NOT_UTF8].add(unit.number, [_NOT_UTF8])
                     translations = [self._stand_in(unit, _NOT_UTF8, translations[0])]
+                tallies[_ALL].add(unit.number, ["text"] * bool(unit.text.strip()))
                 tallies[_DOUBTFUL].add(unit.number, translations[0].flags)
                 tallies[_REUSED].add(unit.number, _reuse(translations[0]))
                 blocks.append(formatted(unit, translations, self.format, self.n_best))
@@ -140,6 +142,11 @@ class TranslationJob(Job[Paragraph]):
         if doubtful.n_lines == 1:
             [line] = doubtful.first
             log.warning("check the translation of %s: %s", self.place(line), "; ".join(doubtful.details))
+        elif doubtful.n_lines > max(_FEW, tallies[_ALL].n_lines / 2):
+            log.warning(
+                "most translations are doubtful, %s of %s: %s; the model reads another language or is too weak",
+                *(f"{doubtful.n_lines:,}", f"{tallies[_ALL].n_lines:,} {self.unit}", doubtful),
+            )
         elif doubtful.n_lines:
             log.warning("check the translation of %s: %s%s", self.places(doubtful), doubtful, self.hint)
 
