@@ -194,6 +194,12 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
     ("languages", "source", "translation", "problems"),
     [
         (("zh", "en"), "3万5狗", "35,000 dogs", ()),
+        (("en", "zh"), "80% and 40% of the dogs", "八成和四成狗", ()),
+        (("en", "zh"), "80% of the dogs", "七成狗", ("numbers lost: 80",)),
+        (("en", "de"), "We play in 2 weeks.", "Wir spielen in vierzehn Tagen.", ()),
+        (("de", "en"), "Wir spielen in 14 Tagen.", "We play in two weeks.", ()),
+        (("en", "fr"), "50% of the dogs", "la moitié des dogs", ()),
+        (("en", "cs"), "50% of the dogs", "polovina dogs", ()),
         (("zh", "en"), "6200万狗", "62 million dogs", ()),
         (("zh", "en"), "3月10日我们玩2次。", "We play twice on March 10.", ()),
         (("zh", "en"), "3万5狗玩。", "53,000 dogs play.", ("numbers lost: 3万5",)),

@@ -236,6 +236,8 @@ class NumberWords {
       readings.push([...this.madeOf(Math.floor(number / 100)), ...this.madeOf(number % 100)]);
     if (this.stems.has(0) && number > 9) // digit by digit: 一九九八
       readings.push([Array.from(String(number), (digit) => this.stems.get(Number(digit))).join("")]);
+    if (this.stems.has(0) && number > 9 && number < 100 && number % 10 === 0)
+      readings.push([`${this.stems.get(number / 10)}成`]); // 八成 is 80 %
     const isThere = (stem) => new RegExp(`${start}(?:${stem})`, "u").test(text);
     return readings.some((stems) => stems.length > 0 && stems.every(isThere));
   }

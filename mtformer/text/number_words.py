@@ -13,16 +13,19 @@ _ENGLISH = {
     **{1: "an?(?![a-z])|one|once|first|single", 2: "two|second|both|twice|doubl|couple|pair|twin"},
     **{3: "three|third|thrice|tripl|trio", 4: "four|quart", 5: "five|fif", 6: "six", 7: "seven|week", 8: "eight"},
     **{9: "nin", 10: "ten|decade", 11: "eleven", 12: "twel|dozen|noon|midnight|midday", 13: "thirteen"},
-    **{14: "fourteen|fortnight", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen"},
-    **{20: "twent|score", 30: "thirt(?:y|ie)", 40: "fort(?:y|ie)", 50: "fift(?:y|ie)", 60: "sixt(?:y|ie)"},
-    **{70: "sevent(?:y|ie)", 80: "eight(?:y|ie)", 90: "ninet(?:y|ie)", 100: "hundred|centur", 1_000: "thousand|millen"},
+    **{14: "fourteen|fortnight|two weeks", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"},
+    **{19: "nineteen", 20: "twent|score", 30: "thirt(?:y|ie)", 40: "fort(?:y|ie)", 50: "fift(?:y|ie)"},
+    **{60: "sixt(?:y|ie)", 70: "sevent(?:y|ie)", 80: "eight(?:y|ie)", 90: "ninet(?:y|ie)"},
+    **{100: "hundred|centur", 1_000: "thousand|millen"},
 }
 _GERMAN = {
-    **{1: "ein|erst|je(?![a-zäöüß])", 2: "zwei|zwo|beid|doppel|verdoppel|paar|zwilling|halb|hälft", 3: "drei|dritt"},
-    **{4: "vier", 5: "fünf", 6: "sechs", 7: "sieb|woche", 8: "acht", 9: "neun", 10: "zehn|jahrzehnt", 11: "elf"},
-    **{12: "zwölf|dutzend|mittag|mitternacht", 13: "dreizehn", 14: "vierzehn", 15: "fünfzehn", 16: "sechzehn"},
-    **{17: "siebzehn", 18: "achtzehn", 19: "neunzehn", 20: "zwanzig", 30: "drei(?:ß|ss)ig", 40: "vierzig"},
-    **{50: "fünfzig", 60: "sechzig", 70: "siebzig", 80: "achtzig", 90: "neunzig", 100: "hundert", 1_000: "tausend"},
+    **{1: "ein|erst|je(?![a-zäöüß])", 3: "drei|dritt", 4: "vier"},
+    **{2: "zwei|zwo|beid|doppel|verdoppel|paar|zwilling|halb|hälft|vierzehn tag"},
+    **{5: "fünf", 6: "sechs", 7: "sieb|woche", 8: "acht", 9: "neun", 10: "zehn|jahrzehnt", 11: "elf"},
+    **{12: "zwölf|dutzend|mittag|mitternacht", 13: "dreizehn", 14: "vierzehn|zwei wochen", 15: "fünfzehn"},
+    **{16: "sechzehn", 17: "siebzehn", 18: "achtzehn", 19: "neunzehn", 20: "zwanzig", 30: "drei(?:ß|ss)ig"},
+    **{40: "vierzig", 50: "fünfzig", 60: "sechzig", 70: "siebzig", 80: "achtzig", 90: "neunzig"},
+    **{100: "hundert", 1_000: "tausend"},
 }
 _CHINESE = {
     **dict(enumerate("[一壹首半单] [二两兩俩双雙贰] [三叁] 四 五 六 [七周期] 八 九 十".split(), 1)),
@@ -33,7 +36,10 @@ STEMS = {
     "de": _GERMAN | {10**6: "million", 10**9: "milliarde"},
     "zh": _CHINESE,
 }
-PARTS = {"en": "half|quarter", "de": "halb|hälfte|viertel", "zh": "[半刻]"}  # of an hour or of another unit
+PARTS = {  # of an hour or of another unit
+    **{"en": "half|quarter", "de": "halb|hälfte|viertel", "zh": "[半刻]"},
+    **{"fr": "moitié|demi|quart", "cs": "polovin|půl|čtvrt"},
+}
 
 
 class NumberWords:
@@ -57,6 +63,7 @@ class NumberWords:
             readings.append(self._made_of(number // 100) + self._made_of(number % 100))
         if 0 in self._stems and number > 9:  # digit by digit: 一九九八
             readings.append(["".join(self._stems[int(digit)] for digit in str(number))])
+            readings.append([f"{self._stems[number // 10]}成"] if number in range(10, 100, 10) else [])  # 八成 is 80 %
         return any(stems and all(re.search(f"{start}(?:{stem})", text) for stem in stems) for stems in readings)
 
     def has_parts(self, text: str) -> bool:
