@@ -68,7 +68,7 @@ async function inserted([name, text]) {
   const translator = new TextTranslator(header, await makeKernels(header.tensors, buffer));
   const planner = translator.plannerOf({});
   const leaf = planner.leaf(text);
-  const task = translator.insert(leaf.requests[0], ...planner.slotIds(leaf));
+  const task = translator.insert(leaf.requests[0], ...planner.slotIds(leaf), () => true);
   let step;
   do step = task.next();
   while (!step.done);
@@ -198,7 +198,7 @@ def test_a_page_inserts_the_slots_that_a_translation_lacks_as_torch_does(
     src = explainer.spelling(text).encode_src()
     needed, [space] = map(bundle.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
     request = SearchRequest(src, explainer.options, explainer.options.limit(len(src)))
-    [found] = run([plan_with_tokens(request, needed, space, has_spaces=True)], explainer.engine)
+    [found] = run([plan_with_tokens(request, needed, space, has_spaces=True, fits=lambda _ids: True)], explainer.engine)
     assert isinstance(found, Hypothesis)
     assert set(needed) < set(found.ids)
     assert page.evaluate("inserted", ["slots", text]) == found.ids

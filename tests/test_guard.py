@@ -221,6 +221,8 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
         (("zh", "en"), "打8折", "20% off", ()),
         (("en", "zh"), "20% off", "7折", ("numbers lost: 20",)),
         (("en", "sv"), "in the 19th century", "på 1800-talet", ()),
+        (("de", "en"), "Im 18. Jahrhundert", "In the 1700s", ()),
+        (("de", "en"), "Im 18. Jahrhundert", "In the 1600s", ("numbers lost: 18",)),
         (("fi", "en"), "1800-luvulla", "in the nineteenth century", ()),
         (("en", "sv"), "in the 18th century", "på 1800-talet", ("numbers lost: 18",)),
         (("en", "zh"), "In 1998 and 2005, dogs play.", "一九九八年和二〇〇五年狗玩。", ()),

@@ -138,6 +138,8 @@ def test_each_number_comes_back_once() -> None:
     assert found.repeats(f"{first} {second} {second}")
     assert known_slots(f"{MANY[7]}{first}, {FEW[0]} {second} {MANY[7]}.", found.text) == f"{first}, {second}."
     assert found.filled([f"{first} {first} und {second} ?"]) == ["12 und 30 ?"]
+    assert found.filled([f"{first} {first}en, {second}"]) == ["12 en, 30"]
+    assert known_slots(f"{first} {MANY[7]}en", found.text) == f"{first} en"
     assert found.filled([first, f" {first}", second]) == ["12", "", "30"]
 
 
@@ -499,6 +501,24 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
     for options in (SearchOptions(), several):
         found = result(characters, Dropping(), lambda planner: replace(planner, options=options).plan(text))  # noqa: B023
         assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers or names added",))
+
+
+class Gluing(Copying):
+    """An engine that likes a slot best right before the last token."""
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return the hypothesis that continues the prefix."""
+        found = []
+        for each in requests:
+            space, first, *_, last, _ = each.src
+            ids, is_glued = list(each.prefix) or [space, first], len(each.prefix) == 2
+            found.append([Hypothesis([*ids, *([] if is_glued else [space]), last], [-1.0 if is_glued else -2.0])])
+        return found
+
+
+def test_a_slot_is_inserted_where_it_touches_no_letter(characters: Tokenizer) -> None:
+    found = result(characters, Gluing(), lambda planner: planner.plan("a 12 b"))
+    assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names added",))
 
 
 def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:

@@ -39,7 +39,7 @@ const CLOCK = new RegExp(
   "iu",
 );
 const DECADE = new RegExp(`['’]?s(?![${WORD}])|ern?(?![${WORD}])|年代`, "uy");
-const CENTURY = /00-?(?:tal|lu[kv]u)/; // på 1800-talet is in the 19th century
+const CENTURY = new RegExp(`00(?:-?tal|-?lu[kv]u|s(?![${WORD}]))`, "u"); // the 1800s, på 1800-talet: the 19th century
 const DISCOUNT = "折"; // 8折 is 20% off
 const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour

@@ -236,17 +236,23 @@ class Slotted {
 /** Texts of tokens with what their slots stand for, each once. */
 function filledTokens(tokens, fillings) {
   const left = new Map(fillings);
-  const take = (_, space, slot) => {
+  const take = (...match) => {
+    const [, space, slot] = match;
     const filling = left.get(slot);
     left.delete(slot);
-    return filling === undefined ? "" : space + filling;
+    return filling === undefined ? droppedSlot(...match) : space + filling;
   };
   return tokens.map((token) => token.replace(SPACED_SLOT, take));
 }
 
+/** What is left of a slot and the space before it: this, if letters follow, which are another word's end. */
+function droppedSlot(spaced, space, slot, place, text) {
+  return new RegExp(`^[${WORD}]`, "u").test(text.slice(place + spaced.length)) ? space : "";
+}
+
 /** A translation without the slots that its source lacks: nobody knows what they stand for. */
 function withoutMadeUp(source, { text, notes }) {
-  const known = text.replace(SPACED_SLOT, (spaced, _, slot) => (source.includes(slot) ? spaced : ""));
+  const known = text.replace(SPACED_SLOT, (...match) => (source.includes(match[2]) ? match[0] : droppedSlot(...match)));
   return known === text ? { text, notes } : { text: strip(known), notes: [...notes, FLAG + MADE_UP_SLOTS] };
 }
 

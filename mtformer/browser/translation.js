@@ -44,7 +44,8 @@ class TextTranslator {
     if (!planner.losesSlots(leaf, found)) return;
     found.length = 0;
     if (leaf.requests.length === 1) {
-      found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf)));
+      const fits = (hypothesis) => leaf.slotted.fits(planner.unchecked(leaf, [hypothesis]).text);
+      found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf), fits));
       leaf.notes.push(FLAG + ADDED_SLOTS);
       if (!planner.losesSlots(leaf, found)) return;
     }
@@ -54,7 +55,7 @@ class TextTranslator {
   }
 
   /** A hypothesis that has the ids `needed`: mtformer/translate/insertion.py. */
-  *insert(request, needed, space, hasSpaces) {
+  *insert(request, needed, space, hasSpaces, fits) {
     const count = ({ ids }) => needed.filter((id) => ids.includes(id)).length;
     const found = [];
     yield* this.search(request, INSERTION_BEAM, found);
@@ -70,7 +71,13 @@ class TextTranslator {
         if ((hasSpaces || !place) && start.at(-1) !== space) start.push(space);
         yield* this.search({ ...request, limit, prefix: [...start, missing] }, INSERTION_BEAM, attempts);
       }
-      best = attempts.reduce((a, b) => ((count(b) - count(a) || b.score - a.score) > 0 ? b : a));
+      const [counts, fitting] = [new Map(), new Map()];
+      for (const each of attempts) {
+        counts.set(each, count(each));
+        fitting.set(each, Number(fits(each)));
+      }
+      const gain = (a, b) => counts.get(b) - counts.get(a) || fitting.get(b) - fitting.get(a) || b.score - a.score;
+      best = attempts.reduce((a, b) => (gain(a, b) > 0 ? b : a));
     }
     return best;
   }

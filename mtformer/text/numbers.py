@@ -38,7 +38,7 @@ _CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
 _DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
-_CENTURY = re.compile(r"00-?(?:tal|lu[kv]u)")  # på 1800-talet is in the 19th century
+_CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
 _DISCOUNT = "折"  # 8折 is 20% off
 _DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour

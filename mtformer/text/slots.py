@@ -127,7 +127,7 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
     remaining = dict(fillings)
 
     def filling(slot: re.Match[str]) -> str:
-        return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else ""
+        return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else _dropped(slot)
 
     return [_SPACED_SLOT.sub(filling, text) for text in texts]
 
@@ -139,7 +139,12 @@ def readable(text: str, meanings: Mapping[str, str]) -> str:
 
 def known_slots(text: str, source: str) -> str:
     """Drop the slots from a translation, or a part of it, that its source lacks."""
-    return _SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else "", text)
+    return _SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else _dropped(slot), text)
+
+
+def _dropped(slot: re.Match[str]) -> str:
+    """Return what is left of a slot and the space before it: this, if letters follow, which are another word's end."""
+    return slot[1] if re.match(r"\w", slot.string[slot.end() : slot.end() + 1]) else ""
 
 
 def with_slots(

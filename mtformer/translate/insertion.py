@@ -1,6 +1,6 @@
 """Searches for translations that have certain tokens, with any engine: what a translation lacks is inserted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -14,25 +14,36 @@ _BEAM_SIZE = 2
 
 
 def plan_with_tokens(
-    request: SearchRequest, needed: Sequence[int], space: int, *, has_spaces: bool
+    request: SearchRequest,
+    needed: Sequence[int],
+    space: int,
+    *,
+    has_spaces: bool,
+    fits: Callable[[Sequence[int]], bool],
 ) -> Plan[Hypothesis]:
     """Search for a translation that has certain tokens.
 
     As long as the translation lacks some, the first of these is put at each place of it, and the rest is translated
-    anew, with a small beam. The best of these translations is that with the most needed tokens, and then the likeliest.
+    anew, with a small beam. The best of these translations is that with the most needed tokens, and then the likeliest
+    that fits.
 
     Args:
         request: the sentence.
         needed: the ids of the tokens.
         space: the id of the token for a space, with which each text starts.
         has_spaces: whether there is one before each of the tokens.
+        fits: tells whether the tokens of a translation can be taken.
 
     Returns:
         The translation, which lacks some of the tokens if it lacked many, or if each attempt has lost another one.
     """
     options = request.options.updated(beam_size=_BEAM_SIZE, n_best=1, mbr=0)
     request = replace(request, options=options, token_log_probs=True)
-    best = _best((yield from ask([request])), needed, request)
+
+    def quality(one: Hypothesis) -> tuple[int, bool, float]:
+        return sum(id in one.ids for id in needed), fits(one.ids), one.score(options.penalty)
+
+    best = max(chain.from_iterable((yield from ask([request]))), key=quality)
     for _ in range(_MOST_INSERTED):
         missing = [id for id in needed if id not in best.ids]
         if not missing or len(missing) > _MOST_INSERTED:
@@ -43,12 +54,5 @@ def plan_with_tokens(
             prefixes.append([*start, *([space] * needs_space), missing[0]])
         limit = min(request.limit, len(best.ids) + _MOST_ADDED)
         found = yield from ask([replace(request, prefix=prefix, limit=limit) for prefix in prefixes])
-        best = _best(found, needed, request)
+        best = max(chain.from_iterable(found), key=quality)
     return best
-
-
-def _best(found: Iterable[Sequence[Hypothesis]], needed: Sequence[int], request: SearchRequest) -> Hypothesis:
-    def quality(one: Hypothesis) -> tuple[int, float]:
-        return sum(id in one.ids for id in needed), one.score(request.options.penalty)
-
-    return max(chain.from_iterable(found), key=quality)

@@ -13,7 +13,7 @@ from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
-from mtformer.text.slots import Slotted, with_slots
+from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.translate.guard import (
@@ -269,7 +269,11 @@ class Planner:
         request = SearchRequest(ids, self.options, self.options.limit(len(ids)), forced=self.tokenizer.prefixes.tgt)
         needed, [space] = map(self.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
         has_spaces = is_written_with_spaces(self.tgt_lang)
-        found = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces)
+
+        def fits(ids: Sequence[int]) -> bool:
+            return slotted.fits(known_slots(self.tokenizer.decode(ids), slotted.text))
+
+        found = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
         return self._without_made_up(slotted.text, [self._translation(found)])
 
     def with_slots(self, text: str) -> Slotted | None:
