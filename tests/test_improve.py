@@ -25,8 +25,8 @@ from mtformer.translate.jobs.partial import PartialFile
 BASELINE = Baseline(seconds=600, n_steps=1_000, n_epochs=10, n_pairs=10_000)
 
 
-def make(folder: Path, n_pairs: int = 200, **training: object) -> Project:
-    return make_project(folder, n_pairs, **{"max_steps": 120, "learning_rate": 0.005, "validate_every": 60} | training)
+def make(folder: Path, n_pairs: int = 120, **training: object) -> Project:
+    return make_project(folder, n_pairs, **{"max_steps": 80, "learning_rate": 0.01, "validate_every": 40} | training)
 
 
 def run_improve(project: Project, output: str = "better", **asked: Any) -> Any:
@@ -188,7 +188,7 @@ def test_a_full_disk_is_reported_and_made_up_for(whole: tuple[Project, str], tmp
 
 
 def test_stages_without_a_gain_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = make(tmp_path)
+    project = make(tmp_path, n_pairs=100, max_steps=40)
     monkeypatch.setattr(stages, "valid_bleu", lambda models, valid: 20.0 if "runs" in models[-1].parts else 19.0)
     report = run_improve(project, budget=9)
     kept = {outcome.stage: outcome.kept for outcome in report.outcomes}
@@ -206,7 +206,7 @@ def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_cho
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_FEWEST_VALID", 5)  # the language has 144 sentences, of which few are held out
-    project = make(tmp_path)
+    project = make(tmp_path, n_pairs=200)
     text = project.config.read_text("utf-8")
     lines = text.splitlines(keepends=True)
     start, end = lines.index("  valid:\n"), lines.index("tokenizer:\n")
