@@ -101,7 +101,9 @@ class TextPlanner {
   /** A text that needs no more preparation as a leaf of plan(), with slots if the model knows any. */
   leaf(plain) {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
-    return { plain, slotted, dropped: null, ...this.read(slotted ? slotted.text : plain) };
+    const read = this.read(slotted ? slotted.text : plain);
+    if (slotted) slotted.text = read.text;
+    return { plain, slotted, dropped: null, ...read };
   }
 
   /** What the model reads for a text: no characters that it does not know, and that no slot stands for. */

@@ -31,7 +31,7 @@ from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing, parts_of
 from mtformer.translate.plan import Plan, ask, together
-from mtformer.translate.preparation import KnownCharacters, Preparation, known_characters, prepared
+from mtformer.translate.preparation import KnownCharacters, Preparation, PreparedText, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
 from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, distinct, joined, with_ends
 
@@ -235,18 +235,24 @@ class Planner:
         slotted = self.with_slots(text)
         if slotted is None:
             return (yield from self._plan_known(text))
-        found = yield from self._plan_known(slotted.text)
+        tree = self._without_unknown(slotted.text)
+        slotted = replace(slotted, text=next(tree.leaves()))
+        found = yield from self._plan_checked(slotted.text)
         if not slotted.fits(found[0].text):
             found = [] if self.options.sample else (yield from self._plan_all_slots(slotted))
-        fitting = [filled(slotted, each) for each in found if slotted.fits(each.text)]
+        fitting = [each for each in found if slotted.fits(each.text)]
+        fitting = [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
         chosen = fitting or (yield from self._plan_known(text))
         return [with_lost_names(slotted, each) for each in chosen]
 
     def _plan_known(self, text: str) -> Plan[list[Translation]]:
-        """Translate a text without the characters that the model does not know, and that no slot stands for."""
-        tree = prepared(text, [self._characters] if self.slots else [])
+        tree = self._without_unknown(text)
         found = yield from self._plan_checked(next(tree.leaves()))
         return tree.restored(iter([found]))
+
+    def _without_unknown(self, text: str) -> PreparedText:
+        """Replace the characters that the model does not know, and that no slot has been found for."""
+        return prepared(text, [self._characters] if self.slots else [])
 
     def _plan_all_slots(self, slotted: Slotted) -> Plan[list[Translation]]:
         """Search for translations that have each slot: a wider beam, and if it finds none, one with slots inserted."""
