@@ -1,9 +1,9 @@
 """Check mtformer on a GPU against the processor, measure its speed, and print it beside what to expect.
 
-First updates, validations and searches of several architectures, whose results must be those of the processor; then
-the speed of training and translating with three sizes of random models. What to expect is computed by
-scripts/roofline.py from the peak rates of the GPU, or from those of a product and a copy where they are not known. The
-exit status is 1 if a result is wrong.
+First updates, validations and searches of several architectures, whose results must be those of the processor, and
+updates with dropout, which must be the same with graphs and without; then the speed of training and translating with
+three sizes of random models. What to expect is computed by scripts/roofline.py from the peak rates of the GPU, or from
+those of a product and a copy where they are not known. The exit status is 1 if a result is wrong.
 
     scripts/gpu_check                   # on the GPU
     scripts/gpu_check --expect H100     # only what to expect of another
@@ -17,7 +17,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -28,7 +29,8 @@ from mtformer.data.arrays import Ragged
 from mtformer.data.batches import make_batch
 from mtformer.data.tokens import Corpus, Encoder
 from mtformer.engines.torch import TorchEngine
-from mtformer.model.cache import CAPTURES
+from mtformer.model.dropout import Dropout
+from mtformer.model.graphs import CAPTURES
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
 from mtformer.phrasebook.splits import sentences
@@ -108,6 +110,9 @@ def search(model: Transformer, sources: Iterable[list[int]], limit: int, **optio
     return results_of(TorchEngine(model.eval(), n_threads=1), requests)
 
 
+Result = TypeVar("Result")
+
+
 class Text(NamedTuple):
     """A few sentences: their ids, and what validates on them."""
 
@@ -150,6 +155,27 @@ def results(model: Transformer, text: Text, precision: Any) -> dict[str, Any]:
     return found
 
 
+def losses_with_dropout(model: Transformer, text: Text, precision: Any) -> dict[str, Any]:
+    """Return the losses of updates with dropout, which the device draws."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.p = 0.2
+    updater = Updater(model, settings(precision, optimizer="muon", ema_decay=0.9))
+    batch = make_batch(text.corpus, list(range(N_PAIRS))).to(updater.device)
+    return {"dropout": [updater.update([batch], step, 1e-3).mean_loss for step in range(1, 7)]}
+
+
+def without_graphs(compute: Callable[[], Result], device: torch.device) -> Result:
+    """Return what ``compute`` does when the device has no graphs."""
+    capture = CAPTURES.pop(device.type, None)
+    try:
+        return compute()
+    finally:
+        if capture:
+            CAPTURES[device.type] = capture
+
+
 def compare(ours: Any, expected: Any, name: str, precision: str) -> tuple[str, str, str]:
     """Return how much numbers differ, how many translations are the same, and whether that is right."""
     if name not in ("greedy", "beam"):
@@ -172,11 +198,13 @@ def check(device: torch.device, precision: str) -> list[tuple[str, ...]]:
         config = ModelConfig.model_validate(sizes | architecture)
         model = make_model(config, text.vocab_size, torch.device("cpu"))
         fit(model, text)
-        ours = results(copy.deepcopy(model).to(device), text, precision)
-        expected = results(model, text, "fp32")
+        there = copy.deepcopy(model).to(device)
+        with_dropout = partial(losses_with_dropout, copy.deepcopy(there), text, precision)
+        ours = results(there, text, precision) | with_dropout()
+        expected = without_graphs(with_dropout, device) | results(model, text, "fp32")
         rows += [
             (" ".join(architecture.values()), name, *compare(ours, expected, name, precision))
-            for name in ("update", "validation", "greedy", "beam")
+            for name in ("dropout", "update", "validation", "greedy", "beam")
         ]
     return rows
 
@@ -254,9 +282,7 @@ def rows_of(
             seconds, waits = decoding(shape, n, k, device, precision, steps)
         rows.append(row(shape, f"step of {n} × {k} beams" if k > 1 else f"step of {n}", cost, n, seconds, waits))
         if device is not None and device.type in CAPTURES and (n, k) == BATCHES[0]:
-            capture = CAPTURES.pop(device.type)
-            seconds, waits = decoding(shape, n, k, device, precision, steps)
-            CAPTURES[device.type] = capture
+            seconds, waits = without_graphs(partial(decoding, shape, n, k, device, precision, steps), device)
             rows.append(row(shape, f"step of {n}, no graph", cost, n, seconds, waits))
     return rows
 

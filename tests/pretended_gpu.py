@@ -132,7 +132,7 @@ def prepare() -> None:
 
     setattr(torch, "tensor", sent_tensor)  # noqa: B010
     setattr(torch, "inference_mode", lambda mode=True: torch.no_grad())  # noqa: B010
-    from mtformer.model.cache import CAPTURES
+    from mtformer.model.graphs import CAPTURES
 
     CAPTURES[NAME] = lambda take, device: Repeated(take)
 

@@ -26,22 +26,27 @@ class Recorded(TorchDispatchMode):
         self._before: dict[int, tuple[Tensor, Tensor]] = {}
         with self:
             take()
-        for tensor, value in self._before.values():
-            tensor.copy_(value)
+        with torch.no_grad():
+            for tensor, value in self._before.values():
+                tensor.copy_(value)
         self.captured.append(self)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if func.namespace == "profiler":  # around the step of an optimizer
+            return func(*args, **(kwargs or {}))
         for argument, value in zip(func._schema.arguments, args, strict=False):
-            if argument.is_write:
-                self._before.setdefault(id(value), (value, value.clone()))
+            for tensor in tree_leaves(value) if argument.is_write else ():
+                self._before.setdefault(id(tensor), (tensor, tensor.clone()))
         result = func(*args, **(kwargs or {}))
-        assert all(isinstance(leaf, Tensor) for leaf in tree_leaves(result)), f"{func} waits for the device"
+        waits = any(not isinstance(leaf, Tensor | None) for leaf in tree_leaves(result))
+        assert not waits, f"{func} waits for the device"
         self.operations.append((func, args, kwargs or {}, result))
         return result
 
+    @torch.no_grad()
     def replay(self) -> None:
         self.n_replays += 1
         for func, args, kwargs, result in self.operations:
             for old, new in zip(tree_leaves(result), tree_leaves(func(*args, **kwargs)), strict=True):
-                if old.data_ptr() != new.data_ptr():
+                if old is not None and old.data_ptr() != new.data_ptr():
                     old.copy_(new)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from mtformer.config import SearchPrecision
 from mtformer.model.architecture import ACTIVATIONS, NORMS
-from mtformer.model.cache import CAPTURES, Cache
+from mtformer.model.cache import Cache
+from mtformer.model.graphs import CAPTURES
 from mtformer.model.inference import InferenceModel
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer

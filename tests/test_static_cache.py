@@ -11,7 +11,7 @@ from test_search import EOS, make_model
 
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
-from mtformer.model import cache
+from mtformer.model import graphs as model_graphs
 from mtformer.model.attention import record_attention
 from mtformer.model.inference import InferenceModel
 from mtformer.search.engine import SearchRequest, results_of
@@ -21,7 +21,7 @@ from mtformer.search.hypothesis import Hypothesis
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
     """Let the processor have graphs; return those captured."""
-    monkeypatch.setitem(cache.CAPTURES, "cpu", Recorded)
+    monkeypatch.setitem(model_graphs.CAPTURES, "cpu", Recorded)
     Recorded.captured.clear()
     return Recorded.captured
 
@@ -44,7 +44,7 @@ def test_searches_find_the_same_as_without_graphs(
     engine, limits = TorchEngine(make_model(1, **settings), n_threads=1), [50, 35, 37, 50, 42, 36, 39]
     options = options | {"min_length": 33}  # so that the cache grows and sentences end in different steps
     expected = search(engine, limits, **options)
-    monkeypatch.setitem(cache.CAPTURES, "cpu", Recorded)
+    monkeypatch.setitem(model_graphs.CAPTURES, "cpu", Recorded)
     Recorded.captured.clear()
     found = search(engine, limits, **options)
     assert sum(graph.n_replays for graph in Recorded.captured) > 30
@@ -68,12 +68,12 @@ def test_shapes_change_only_when_the_cache_grows_or_half_of_the_sentences_have_e
 def test_a_step_that_cannot_be_captured_is_computed_without_a_graph(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def capture(take: Callable[[], None], device: torch.device) -> cache.Graph:
+    def capture(take: Callable[[], None], device: torch.device) -> model_graphs.Graph:
         raise RuntimeError("operation not permitted when stream is capturing")
 
     engine = TorchEngine(make_model(1), n_threads=1)
     expected = search(engine, [6, 9], beam_size=2)
-    monkeypatch.setitem(cache.CAPTURES, "cpu", capture)
+    monkeypatch.setitem(model_graphs.CAPTURES, "cpu", capture)
     assert [h.ids for row in search(engine, [6, 9], beam_size=2) for h in row] == [
         h.ids for row in expected for h in row
     ]

@@ -4,17 +4,15 @@ There are two, with the same results. :class:`Cache` does no more than necessary
 tensors keep their places and shapes over many steps, so that a graph can replay them.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-log = logging.getLogger(__name__)
+from mtformer.model.graphs import Graph, captured
 
 _FIRST_SLOTS = 16  # in a new cache, which doubles when it is full
 _FIRST_STATIC_STEPS = 32  # that a new static cache has room for; it doubles as well
@@ -245,7 +243,6 @@ class _StaticStep:
         self._tokens = torch.zeros(m, k, dtype=torch.long, device=inputs.slots.device)
         own = inputs.visible.new_full((k, k), float("-inf")).fill_diagonal_(0.0)
         self._own = own.expand(m, 1, k, k)  # what each beam sees of the slots of a step
-        self._capture = CAPTURES.get(inputs.slots.device.type)
         self._graph: Graph | None = None
         self._logits: Tensor | None = None  # (m·K, V)
 
@@ -253,8 +250,8 @@ class _StaticStep:
         """Compute the step of the ids (n, K) in ``rows`` (n,); return its result for n·K rows."""
         with _REPLAYING:  # graphs share their memory
             self._tokens[rows] = tokens
-            if self._graph is None and self._logits is not None and self._capture is not None:
-                self._graph = self._captured(self._capture)
+            if self._graph is None and self._logits is not None:
+                self._graph = captured(self._take, self._tokens.device)
             if self._graph is None:
                 self._take()
             else:
@@ -273,52 +270,5 @@ class _StaticStep:
         position.add_(1)
         slots.add_(slots.size(0))
 
-    def _captured(self, capture: "Capture") -> "Graph | None":
-        """Return the graph of the step, or None if the device cannot make it: translation continues without it."""
-        try:
-            return capture(self._take, self._tokens.device)
-        except RuntimeError as error:
-            log.warning("no CUDA graph, which would translate faster: %s", error)
-            self._capture = CAPTURES[self._tokens.device.type] = None
-            return None
 
-
-class Graph(Protocol):
-    """The operations of a step, captured."""
-
-    def replay(self) -> None:
-        """Start all of them, with the tensors that they were captured with."""
-        ...
-
-
-Capture = Callable[[Callable[[], None], torch.device], Graph]
-
-
-def _capture_cuda(take: Callable[[], None], device: torch.device) -> Graph:
-    """Return what ``take`` would compute, without computing it.
-
-    ``torch.cuda.graph`` would also empty the allocator's cache, which takes longer than the capture.
-    """
-    stream, pool = _stream_and_pool(device)
-    graph = torch.cuda.CUDAGraph()
-    current = torch.cuda.current_stream(device)
-    stream.wait_stream(current)
-    with torch.cuda.stream(stream):
-        graph.capture_begin(torch.cuda._POOL_HANDLE(pool.id), capture_error_mode="thread_local")
-        try:
-            take()
-        finally:
-            graph.capture_end()
-    current.wait_stream(stream)
-    return graph
-
-
-@cache
-def _stream_and_pool(device: torch.device) -> tuple["torch.cuda.Stream", "torch.cuda.MemPool"]:
-    """Return what all captures share: else each would keep memory of its own."""
-    return torch.cuda.Stream(device), torch.cuda.MemPool()
-
-
-# Of the devices that have a StaticCache; None where a capture has failed.
-CAPTURES: dict[str, Capture | None] = {"cuda": _capture_cuda}
 _REPLAYING = Lock()

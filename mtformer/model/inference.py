@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.model.attention import MultiHeadAttention, attention_weights
-from mtformer.model.cache import CAPTURES, Cache, StaticCache, Step
+from mtformer.model.cache import Cache, StaticCache, Step
+from mtformer.model.graphs import CAPTURES
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from mtformer.model.packing import Packer
 from mtformer.model.positions import rotate
@@ -117,7 +118,7 @@ def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if isinstance(norm, nn.RMSNorm):
         rms_shape, rms_weight, rms_eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
-        return lambda x: torch.rms_norm(x, rms_shape, rms_weight, rms_eps)
+        return lambda x: torch.rms_norm(x, rms_shape, rms_weight.to(x.dtype), rms_eps)  # of two types it is slow
     return norm
 
 

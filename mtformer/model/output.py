@@ -40,7 +40,9 @@ class OutputHead(nn.Linear):
         logits: Tensor = self(hidden)
         return logits
 
-    def loss(self, hidden: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+    def loss(
+        self, hidden: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0, mask: Tensor | None = None
+    ) -> Losses:
         """Return the summed losses of predicting tokens; see :func:`smoothed_cross_entropy`.
 
         Args:
@@ -48,16 +50,22 @@ class OutputHead(nn.Linear):
             target: (N,) ids.
             label_smoothing: ε, from 0 to 1.
             r_drop: α, or 0.
+            mask: (N,), False at targets that do not count; None if all do.
         """
         weight = self.weight
         if self.bias is not None:  # another column of W, for an input of 1
             hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
             weight = torch.cat([weight, self.bias[:, None]], dim=1)
-        return smoothed_cross_entropy(hidden, weight, target, label_smoothing, r_drop)
+        return smoothed_cross_entropy(hidden, weight, target, label_smoothing, r_drop, mask)
 
 
 def smoothed_cross_entropy(
-    hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0
+    hidden: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    label_smoothing: float,
+    r_drop: float = 0.0,
+    mask: Tensor | None = None,
 ) -> Losses:
     """Return the summed losses of the logits hidden·Wᵀ, which never exist all at once.
 
@@ -75,14 +83,17 @@ def smoothed_cross_entropy(
         target: (N,) ids.
         label_smoothing: ε, from 0 to 1.
         r_drop: α, or 0.
+        mask: (N,), False at targets that do not count; None if all do.
     """
+    if mask is not None:  # rows of zeros add nothing to the gradients
+        hidden = hidden * mask.repeat(len(hidden) // len(mask))[:, None]
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     with torch.autocast(device, enabled=False):
         hidden = hidden.to(weight.dtype)
         with_gradient = torch.is_grad_enabled()
         return Losses(
-            *_ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, r_drop, dtype, with_gradient)  # type: ignore[no-untyped-call]
+            *_ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, r_drop, mask, dtype, with_gradient)  # type: ignore[no-untyped-call]
         )
 
 
@@ -100,6 +111,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         target: Tensor,
         label_smoothing: float,
         r_drop: float,
+        mask: Tensor | None,
         dtype: torch.dtype,
         with_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
@@ -121,7 +133,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             torch.mm(h_rows, w.t(), out=p)
             torch.softmax(p, dim=-1, out=p)
             p_target = p.gather(1, y_rows).unflatten(0, (k, -1))[:, : n - start]
-            cross_entropy -= p_target.float().clamp_min(_SMALLEST).log().sum()
+            log_p = p_target.float().clamp_min(_SMALLEST).log()
+            cross_entropy -= (log_p if mask is None else log_p * mask[rows, None]).sum()
             if r_drop:
                 penalty += _divergence_(p, r_drop / 2)
             if with_gradient:
@@ -147,7 +160,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         d_hidden, d_weight = ctx.saved_tensors
         d_sum = d_smoothed / ctx.k
-        return d_sum * d_hidden, None if d_weight is None else d_sum * d_weight, None, None, None, None, None
+        return d_sum * d_hidden, None if d_weight is None else d_sum * d_weight, None, None, None, None, None, None
 
 
 def _divergence_(p: Tensor, factor: float) -> Tensor:

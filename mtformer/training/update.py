@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.model.dropout import randomness_from
+from mtformer.model.graphs import has_graphs
 from mtformer.model.output import Losses
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
@@ -20,6 +21,7 @@ from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.processes.threads import Threads
 from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
+from mtformer.training.graphs import UpdateGraphs
 from mtformer.training.optimizer import make_optimizers
 from mtformer.training.sharding import computes_in_threads, is_sharded, whole
 
@@ -70,6 +72,8 @@ class Updater:
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
+        can_capture = has_graphs(self.device) and not is_sharded(model) and not model.architecture.layer_drop
+        self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device) if can_capture else None
 
     def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
         """Update the weights once on all the batches, or report a fault and do not change them.
@@ -96,13 +100,10 @@ class Updater:
         if fault:
             suspects = self._suspects(parts, own_losses)
         else:
-            for optimizer in self.optimizers:
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
-                optimizer.step()
+            self._step(rate)
             if self.average:
                 self.average.update(step)
-        self.model.zero_grad(set_to_none=True)
+        self._zero_grad()
         return_freed_memory_if_scarce()
         return Update(loss, cross_entropy, int(n_tokens), grad_norm, fault, suspects)
 
@@ -121,7 +122,7 @@ class Updater:
                 raise
             return False
         finally:
-            self.model.zero_grad(set_to_none=True)
+            self._zero_grad()
         return True
 
     def _add_up_gradients(
@@ -153,7 +154,7 @@ class Updater:
             n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
             if not n_ran_out:
                 return parts, losses
-            self.model.zero_grad(set_to_none=True)
+            self._zero_grad()
             if not n_divisible:
                 raise MtformerError("out of memory: not even a single sentence pair fits in memory with this model")
             self.n_parts *= 2
@@ -164,7 +165,9 @@ class Updater:
         self.model.train()
         if self.device.type != "cpu":
             torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
-        weights = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        if self._graphs:
+            return [self._graphs.add_gradients(part, n_tokens).clone() for part in parts]
+        weights = self._weights()
 
         def compute(numbered_part: tuple[int, Batch]) -> tuple[Tensor, Sequence[Tensor | None]]:
             number, part = numbered_part
@@ -183,6 +186,33 @@ class Updater:
                 losses.append(loss)
                 _add_gradients(weights, gradients)
         return losses
+
+    def _add_gradients_of(self, batch: Batch, n_tokens: Tensor) -> Tensor:
+        """Add the gradients of a batch to those of the weights; return its loss and cross entropy, (2,)."""
+        with autocast(self.device, self.settings.precision):
+            settings = self.settings
+            loss = summed_loss(self.model, batch, settings.label_smoothing, settings.r_drop, of_padding=True)
+        weights = self._weights()
+        _add_gradients(weights, torch.autograd.grad(loss.smoothed / n_tokens, weights, allow_unused=True))
+        return torch.stack(loss).detach()
+
+    def _weights(self) -> list[nn.Parameter]:
+        """Return the weights that are trained."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    def _zero_grad(self) -> None:
+        """Forget the gradients; graphs always have the same tensors for them."""
+        self.model.zero_grad(set_to_none=self._graphs is None)
+
+    def _step(self, rate: float) -> None:
+        """Let the optimizers change the weights."""
+        if self._graphs:
+            self._graphs.step(rate)
+            return
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
 
     def _share_gradients(self) -> None:
         """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
@@ -218,19 +248,25 @@ def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]
         torch._foreach_add_(sums, terms)
 
 
-def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+def summed_loss(
+    model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0, *, of_padding: bool = False
+) -> Losses:
     """Return the losses summed over the batch's target tokens; padding is ignored.
 
     Sums, not means: several batches are added up and divided once, by their common number of tokens. Then 8 pairs in
     one batch and 2 pairs in each of 4 batches give the same gradient.
 
     With ``r_drop``, its α, the model predicts every sentence twice, with different dropout, and the two predictions
-    should agree.
+    should agree. ``of_padding`` computes the losses of padding as well before it is ignored: then the shapes of all
+    tensors follow from that of the batch.
     """
     n = 2 if r_drop else 1
     src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
-    positions = torch.cat([batch.positions + i * batch.tgt_out.numel() for i in range(n)])
-    hidden = model(src, src_mask, tgt_in).flatten(0, 1)[positions]  # (n·N, D)
+    hidden = model(src, src_mask, tgt_in).flatten(0, 1)  # (n·B·T, D)
+    if of_padding:
+        target, mask = batch.tgt_out.flatten(), batch.tgt_mask.flatten()
+        return model.output.loss(hidden, target, label_smoothing, r_drop, mask)
+    hidden = hidden[torch.cat([batch.positions + i * batch.tgt_out.numel() for i in range(n)])]  # (n·N, D)
     target = batch.tgt_out.flatten()[batch.positions]  # (N,)
     return model.output.loss(hidden, target, label_smoothing, r_drop)
 
