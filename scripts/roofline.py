@@ -13,11 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mtformer.config import ModelConfig
 
-# Assumed, in seconds; typical of an H100 beside a processor of its time.
-START = 6e-6  # of an operation from Python
-NODE = 2e-6  # of a kernel in a graph
+# In seconds; about what one H100 beside an Intel Xeon took, in a virtual machine.
+START = 25e-6  # of an operation from Python
+NODE = 3e-6  # of a kernel in a graph
 WAIT = 15e-6  # of the processor for the GPU
-OUTSIDE = 30  # operations of a search in each step, besides those of the model
+OUTSIDE = 30  # operations of a step or an update, besides those of the model
 
 
 class Machine(NamedTuple):
@@ -27,7 +27,7 @@ class Machine(NamedTuple):
         name: its name, or a part of it.
         flops: floating-point operations per second of dense products, in bfloat16 if it has it.
         bandwidth: of its memory, in bytes per second.
-        has_graphs: whether a graph starts the operations of a decoding step.
+        has_graphs: whether a graph starts the operations of an update or a decoding step.
     """
 
     name: str
@@ -106,7 +106,7 @@ def update_cost(shape: Shape, machine: Machine, n_operations: int) -> Cost:
     logits = 24 * n * shape.vocab_size  # written, read for the softmax, and again in the backward pass
     n_bytes = per_weight * (encoder + decoder + embedding) + activations + logits
     on_device = flops / machine.flops + n_bytes / machine.bandwidth
-    return Cost(flops, n_bytes, n_operations, max(on_device, n_operations * START) + WAIT)
+    return Cost(flops, n_bytes, n_operations, _seconds(machine, on_device, n_operations))
 
 
 def step_cost(shape: Shape, machine: Machine, n_operations: int, n: int, k: int, capacity: int) -> Cost:
@@ -120,8 +120,13 @@ def step_cost(shape: Shape, machine: Machine, n_operations: int, n: int, k: int,
     logits = 4 * 6 * n * k * shape.vocab_size  # written, gathered, normalized and searched
     n_bytes = 2 * read + cache + logits
     on_device = flops / machine.flops + n_bytes / machine.bandwidth
+    return Cost(flops, n_bytes, n_operations, _seconds(machine, on_device, n_operations))
+
+
+def _seconds(machine: Machine, on_device: float, n_operations: int) -> float:
+    """Return the time of an update or a step, whose operations a graph starts if the machine has any."""
     starting = n_operations * (NODE if machine.has_graphs else START)
-    return Cost(flops, n_bytes, n_operations, max(on_device, starting) + OUTSIDE * START + WAIT)
+    return max(on_device, starting) + OUTSIDE * START + WAIT
 
 
 class Operations(TorchDispatchMode):
