@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,21 @@ def command(folder: Path, *options: str) -> list[str]:
     return ["scripts/bench_translate.py", str(BUNDLE), str(folder / "work"), *given, *options]
 
 
-def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """What runs the script with arguments, and returns its status, its standard output and its errors."""
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)  # it is this process here
+
+    def run(*arguments: str) -> tuple[Any, str, str]:
+        monkeypatch.setattr("sys.argv", list(arguments))
+        with pytest.raises(SystemExit) as ended:
+            BENCH["main"]()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path, in_this_process: Callable[..., Any]) -> None:
     broken = tmp_path / "work/opennmt/bin/python"
     broken.parent.mkdir(parents=True)
     broken.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
@@ -86,15 +101,14 @@ def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
     notes = tmp_path / "work/translate/notes"  # a folder of somebody else
     notes.parent.mkdir()
     notes.touch()
-    benchmark = command(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown")
-    done = subprocess.run([sys.executable, *benchmark], cwd=ROOT, capture_output=True, text=True)
+    status, out, err = in_this_process(*command(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown"))
     assert notes.exists()
-    assert done.returncode == 1  # because a system failed
-    assert "joeynmt is not installed: scripts/peers/install" in done.stderr
-    [log] = re.findall(r"^round 1, beam 1, opennmt: failed with status 3; see (.+)$", done.stderr, re.MULTILINE)
+    assert status == 1  # because a system failed
+    assert "joeynmt is not installed: scripts/peers/install" in err
+    [log] = re.findall(r"^round 1, beam 1, opennmt: failed with status 3; see (.+)$", err, re.MULTILINE)
     assert Path(log).read_text() == "out of order\n"
-    assert "beam 1: 4 lines of small at once, 2 one by one" in done.stdout
-    [row] = re.findall(r"^\| torch \|.*$", done.stdout, re.MULTILINE)
+    assert "beam 1: 4 lines of small at once, 2 one by one" in out
+    [row] = re.findall(r"^\| torch \|.*$", out, re.MULTILINE)
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert len(cells) == len(BENCH["HEADER"])
     assert cells[4] == "1.00"
@@ -109,23 +123,18 @@ def test_a_system_that_mtformer_cannot_export_to_is_named(tmp_path: Path, capsys
 
 
 def test_the_vocabulary_map_is_learned_from_the_training_text_beside_the_test_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, in_this_process: Callable[..., Any]
 ) -> None:
     for language in ("en", "de"):
         (tmp_path / f"train.{language}").write_text("".join(f"{text}\n" for pair in PAIRS for text in pair))
-    monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)  # it is this process here
-    monkeypatch.setattr("sys.argv", command(tmp_path, "--systems", "ctranslate2-int8-map", "--markdown"))
-    with pytest.raises(SystemExit) as ended:
-        BENCH["main"]()
-    printed = capsys.readouterr()
-    assert ended.value.code == 0, printed.err
-    assert re.search(r"^\| ctranslate2-int8-map \|", printed.out, re.MULTILINE)
+    benchmark = command(tmp_path, "--systems", "ctranslate2-int8-map", "--markdown")
+    status, out, err = in_this_process(*benchmark)
+    assert status == 0, err
+    assert re.search(r"^\| ctranslate2-int8-map \|", out, re.MULTILINE)
     assert len(list((tmp_path / "work").glob("translate-*/ctranslate2-int8-map/vmap.txt"))) == 1
     (tmp_path / "train.de").unlink()
-    with pytest.raises(SystemExit) as ended:
-        BENCH["main"]()
-    printed = capsys.readouterr()
-    assert (ended.value.code, "its conversion failed with status 2" in printed.err) == (1, True), printed.err
+    status, _, err = in_this_process(*benchmark)
+    assert (status, "its conversion failed with status 2" in err) == (1, True), err
 
 
 def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
