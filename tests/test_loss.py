@@ -10,7 +10,6 @@ from mtformer.config import ModelConfig
 from mtformer.data.arrays import Ragged
 from mtformer.data.batches import Batch, make_batch
 from mtformer.data.tokens import Corpus
-from mtformer.model.dropout import Dropout
 from mtformer.model.output import Losses, OutputHead, smoothed_cross_entropy
 from mtformer.model.transformer import Transformer
 from mtformer.training.update import summed_loss
@@ -84,26 +83,20 @@ def test_the_output_head_gives_the_logits_loss_and_gradients_of_plain_torch(
         assert (ours - theirs).norm() <= tolerance * theirs.norm().clamp(min=1e-3)
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_a_bias_counts_in_the_loss_as_it_does_in_the_logits(r_drop: float) -> None:
-    hidden, weight, target = draw(2 * 70)
-    head, target = OutputHead(d_model=D_MODEL, vocab_size=VOCAB_SIZE, bias=True), target[: 70 if r_drop else None]
+def test_a_bias_counts_in_the_loss_as_it_does_in_the_logits() -> None:
+    hidden, weight, target = draw(70)
+    head = OutputHead(d_model=D_MODEL, vocab_size=VOCAB_SIZE, bias=True)
     with torch.no_grad():
         head.weight.copy_(weight)
         nn.init.normal_(head.bias)
-    found = loss_and_gradients(head.loss(hidden, target, 0.1, r_drop), hidden, *head.parameters())
+    found = loss_and_gradients(head.loss(hidden, target, 0.1), hidden, *head.parameters())
     logits = F.linear(hidden, head.weight, head.bias)
-    if r_drop:
-        first, second = logits.chunk(2)
-        reference = r_drop_loss(first, second, target, 0.1, r_drop)
-    else:
-        reference = F.cross_entropy(logits, target, reduction="sum", label_smoothing=0.1)
+    reference = F.cross_entropy(logits, target, reduction="sum", label_smoothing=0.1)
     for ours, theirs in zip(found, loss_and_gradients(reference, hidden, *head.parameters()), strict=True):
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_the_products_of_any_number_of_targets_have_few_shapes(r_drop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_products_of_any_number_of_targets_have_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     n_rows: list[int] = []
 
     def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
@@ -112,15 +105,13 @@ def test_the_products_of_any_number_of_targets_have_few_shapes(r_drop: float, mo
 
     monkeypatch.setattr(torch, "mm", product)
     for n in range(1, 600, 7):
-        hidden, weight, target = draw(2 * n if r_drop else n)
-        smoothed_cross_entropy(hidden, weight, target[:n], 0.1, r_drop)
+        smoothed_cross_entropy(*draw(n), 0.1)
     assert len(set(n_rows)) <= 8
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_no_targets_give_a_loss_and_gradients_of_zero(r_drop: float) -> None:
+def test_no_targets_give_a_loss_and_gradients_of_zero() -> None:
     hidden, weight, target = draw(0)
-    loss = smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop)
+    loss = smoothed_cross_entropy(hidden, weight, target, 0.1)
     assert [tensor.abs().sum().item() for tensor in loss_and_gradients(loss, hidden, weight)] == [0.0] * 3
 
 
@@ -135,12 +126,10 @@ def test_bfloat16_hidden_states_give_nearly_the_same_and_a_float32_sum(label_smo
         assert (ours.float() - theirs).norm() < 0.02 * theirs.norm()
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 3.0])
-def test_fixed_weights_get_no_gradient_and_change_no_other(r_drop: float) -> None:
+def test_fixed_weights_get_no_gradient_and_change_no_other() -> None:
     hidden, weight, target = draw(600)
-    target = target[:300] if r_drop else target
-    expected = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop), hidden)
-    loss = smoothed_cross_entropy(hidden, weight.detach(), target, 0.1, r_drop)
+    expected = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1), hidden)
+    loss = smoothed_cross_entropy(hidden, weight.detach(), target, 0.1)
     assert all(map(torch.equal, loss_and_gradients(loss, hidden), expected))
 
 
@@ -194,66 +183,9 @@ def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
     assert summed_loss(model, batch, 0.1).smoothed.item() == pytest.approx(expected, rel=1e-5)
 
 
-def r_drop_loss(first: Tensor, second: Tensor, target: Tensor, label_smoothing: float, alpha: float) -> Tensor:
-    """Return the loss of the paper's equation 4, halved, from two predictions' logits (N, V)."""
-    both = torch.cat([first, second])
-    nll = F.cross_entropy(both, target.repeat(2), reduction="sum", label_smoothing=label_smoothing)
-    log_p1, log_p2 = first.log_softmax(-1), second.log_softmax(-1)
-    kl_12 = F.kl_div(log_p2, log_p1, reduction="sum", log_target=True)
-    kl_21 = F.kl_div(log_p1, log_p2, reduction="sum", log_target=True)
-    assert kl_12 > 0.01
-    return (nll + alpha * 0.5 * (kl_12 + kl_21)) / 2
-
-
-@pytest.mark.parametrize("n", [1, 33, 255, 600])
-def test_r_drop_in_chunks_is_that_of_all_logits(n: int) -> None:
-    hidden, weight, _ = draw(2 * n)
-    target = torch.randint(VOCAB_SIZE, (n,))
-    found = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0), hidden, weight)
-    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, weight)]
-    first, second = (exact[0] @ exact[1].T).chunk(2)
-    reference = r_drop_loss(first, second, target, 0.1, 3.0)
-    for ours, theirs in zip(found, loss_and_gradients(reference, *exact), strict=True):
-        assert (ours - theirs).norm() < 1e-5 * theirs.norm()
-
-
-def test_r_drop_under_autocast_is_nearly_the_same() -> None:
-    hidden, weight, _ = draw(1300)
-    target = torch.randint(VOCAB_SIZE, (650,))
-    exact = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0), hidden, weight)
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0)
-    for ours, theirs in zip(loss_and_gradients(loss, hidden, weight), exact, strict=True):
-        assert 0 < (ours - theirs).norm() < 0.03 * theirs.norm()
-
-
-def test_r_drop_is_the_loss_of_its_paper_on_two_dropouts_of_each_sentence() -> None:
-    model = tiny_model()
-    for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
-        dropout.p = 0.3
-    batch = make_batch(corpus_of((3, 5), (4, 2)), [0, 1])
-    torch.manual_seed(7)
-    found = loss_and_gradients(summed_loss(model, batch, 0.1, r_drop=5.0), *model.parameters())
-
-    torch.manual_seed(7)  # the same masks
-    hidden = model(*(x.repeat(2, 1) for x in (batch.src, batch.src_mask, batch.tgt_in)))
-    first, second = model.project(hidden)[:2][batch.tgt_mask], model.project(hidden)[2:][batch.tgt_mask]
-    paper = r_drop_loss(first, second, batch.tgt_out[batch.tgt_mask], 0.1, 5.0)
-    for ours, theirs in zip(found, loss_and_gradients(paper, *model.parameters()), strict=True):
-        assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
-def test_r_drop_without_dropout_is_the_plain_loss() -> None:
-    model, batch = tiny_model(), make_batch(corpus_of((3, 5), (4, 2), (1, 600)), [0, 1, 2])
-    expected = summed_loss(model, batch, 0.1).smoothed
-    assert summed_loss(model, batch, 0.1, r_drop=5.0).smoothed.item() == pytest.approx(expected.item(), rel=1e-5)
-
-
-@pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_the_plain_cross_entropy_is_free_of_smoothing_and_r_drop(r_drop: float) -> None:
+def test_the_plain_cross_entropy_is_free_of_smoothing() -> None:
     hidden, weight, target = draw(1300)
-    losses = smoothed_cross_entropy(hidden, weight, target[:650] if r_drop else target, 0.1, r_drop)
-    labels = target[:650].repeat(2) if r_drop else target
-    expected = F.cross_entropy(hidden @ weight.T, labels, reduction="sum") / (2 if r_drop else 1)
+    losses = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    expected = F.cross_entropy(hidden @ weight.T, target, reduction="sum")
     assert losses.cross_entropy.item() == pytest.approx(expected.item(), rel=1e-5)
     assert not losses.cross_entropy.requires_grad

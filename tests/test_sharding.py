@@ -73,7 +73,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("variant", ["tied", "untied", "r_drop", "frozen embeddings", "frozen stacks", "muon"])
+@pytest.mark.parametrize("variant", ["tied", "untied", "rotary", "frozen embeddings", "frozen stacks", "muon"])
 def test_weights_and_average_become_those_of_one_process(variant: str, results: dict[str, Any]) -> None:
     result, tolerance = results[variant], 1e-4 if variant == "muon" else 1e-6  # Muon enlarges what is small
     assert result["moved"] > 1e-3

@@ -160,7 +160,7 @@ def test_a_loss_of_many_times_the_usual_one_is_a_fault_that_names_its_pairs() ->
     assert all(parameter.grad is None for parameter in updater.model.parameters())
 
 
-@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon", "ema_decay": 0.9, "r_drop": 1.0}])
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon", "ema_decay": 0.9}])
 def test_updates_that_are_graphs_do_the_same(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     plain = make_updater(**settings)
     monkeypatch.setitem(graphs.CAPTURES, "cpu", Recorded)

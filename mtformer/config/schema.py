@@ -187,8 +187,6 @@ class TrainingConfig(Section):
     """Weight decay of AdamW and Muon, on matrices only."""
     label_smoothing: Probability = 0.1
     """The share of probability spread over the whole vocabulary."""
-    r_drop: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """The weight of R-Drop (Liang et al. 2021), which makes predictions with different dropout agree; often 5."""
     max_grad_norm: PositiveFloat = 1.0
     """The maximum norm of the gradient; larger gradients are scaled down."""
     on_fault: Literal["stop", "skip"] = "stop"

@@ -33,8 +33,8 @@ class Update:
     """The outcome of an update.
 
     Attributes:
-        loss: as minimized, summed over the target tokens, in nats; label smoothing and R-Drop included.
-        cross_entropy: the same without label smoothing and R-Drop.
+        loss: as minimized, summed over the target tokens, in nats; label smoothing included.
+        cross_entropy: the same without label smoothing.
         n_tokens: target tokens, padding not counted.
         grad_norm: the norm of the gradient before it is clipped.
         fault: why the weights were not changed; empty if they were.
@@ -173,7 +173,7 @@ class Updater:
             number, part = numbered_part
             seed = derive_seed(self.settings.seed, step, self.ranks.rank, number)
             with randomness_from(seed), autocast(self.device, self.settings.precision):
-                loss = summed_loss(self.model, part, self.settings.label_smoothing, self.settings.r_drop)
+                loss = summed_loss(self.model, part, self.settings.label_smoothing)
             mean = loss.smoothed / n_tokens
             if self.threads.n == 1:  # sharded weights have gradients in no other way
                 mean.backward()
@@ -190,8 +190,7 @@ class Updater:
     def _add_gradients_of(self, batch: Batch, n_tokens: Tensor) -> Tensor:
         """Add the gradients of a batch to those of the weights; return its loss and cross entropy, (2,)."""
         with autocast(self.device, self.settings.precision):
-            settings = self.settings
-            loss = summed_loss(self.model, batch, settings.label_smoothing, settings.r_drop, of_padding=True)
+            loss = summed_loss(self.model, batch, self.settings.label_smoothing, of_padding=True)
         weights = self._weights()
         _add_gradients(weights, torch.autograd.grad(loss.smoothed / n_tokens, weights, allow_unused=True))
         return torch.stack(loss).detach()
@@ -248,27 +247,20 @@ def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]
         torch._foreach_add_(sums, terms)
 
 
-def summed_loss(
-    model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0, *, of_padding: bool = False
-) -> Losses:
+def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, *, of_padding: bool = False) -> Losses:
     """Return the losses summed over the batch's target tokens; padding is ignored.
 
     Sums, not means: several batches are added up and divided once, by their common number of tokens. Then 8 pairs in
     one batch and 2 pairs in each of 4 batches give the same gradient.
 
-    With ``r_drop``, its α, the model predicts every sentence twice, with different dropout, and the two predictions
-    should agree. ``of_padding`` computes the losses of padding as well before it is ignored: then the shapes of all
-    tensors follow from that of the batch.
+    ``of_padding`` computes the losses of padding as well before it is ignored: then the shapes of all tensors follow
+    from that of the batch.
     """
-    n = 2 if r_drop else 1
-    src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
-    hidden = model(src, src_mask, tgt_in).flatten(0, 1)  # (n·B·T, D)
+    hidden = model(batch.src, batch.src_mask, batch.tgt_in).flatten(0, 1)  # (B·T, D)
+    target = batch.tgt_out.flatten()
     if of_padding:
-        target, mask = batch.tgt_out.flatten(), batch.tgt_mask.flatten()
-        return model.output.loss(hidden, target, label_smoothing, r_drop, mask)
-    hidden = hidden[torch.cat([batch.positions + i * batch.tgt_out.numel() for i in range(n)])]  # (n·N, D)
-    target = batch.tgt_out.flatten()[batch.positions]  # (N,)
-    return model.output.loss(hidden, target, label_smoothing, r_drop)
+        return model.output.loss(hidden, target, label_smoothing, batch.tgt_mask.flatten())
+    return model.output.loss(hidden[batch.positions], target[batch.positions], label_smoothing)
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -305,8 +297,8 @@ class RunningLoss:
         """Return the losses, in nats per target token; the gradient's norm; and target tokens per second.
 
         ``train_loss`` is the cross entropy, as ``valid_loss`` is, but with dropout; ``train_loss_smoothed`` is what
-        training minimizes, with label smoothing and R-Drop. ``grad_norm`` is the mean norm before clipping. Padding
-        does not count as tokens.
+        training minimizes, with label smoothing. ``grad_norm`` is the mean norm before clipping. Padding does not count
+        as tokens.
         """
         n_tokens = max(1, self.n_tokens)
         return {
