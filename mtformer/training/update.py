@@ -239,7 +239,7 @@ def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]
     sums, terms = [], []
     for weight, gradient in zip(weights, gradients, strict=False):
         if weight.grad is None:
-            weight.grad = gradient
+            weight.grad = None if gradient is None else gradient.contiguous()  # fused optimizers need it so
         elif gradient is not None:
             sums.append(weight.grad)
             terms.append(gradient)
