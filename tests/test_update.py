@@ -87,13 +87,13 @@ def test_what_is_random_depends_on_seed_and_step_and_on_nothing_before() -> None
 
 
 class Starved(Updater):
-    """Has no memory for more than so many rows at once, which it finds out when half of the gradients are there."""
+    """Has no memory for more than so many rows at once, which it finds out when some gradients are there."""
 
     rows = 2
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         if any(len(part.indices) > self.rows for part in parts):
-            super()._gradients(parts[:1], step, n_tokens)
+            super()._gradients(parts[:2], step, n_tokens)
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return super()._gradients(parts, step, n_tokens)
 
@@ -119,6 +119,14 @@ def test_when_memory_runs_out_the_parts_get_smaller_and_the_update_stays_the_sam
     assert_close(weights(hungry) - before, weights(fed) - before, rtol=1e-3, atol=1e-6)
     warnings = [record.getMessage() for record in caplog.records]
     assert [warning.partition("split into ")[2][:7] for warning in warnings] == ["2 parts", "4 parts"]
+
+
+def test_updates_that_are_graphs_leave_the_batches_for_another_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed = with_sgd()
+    monkeypatch.setitem(graphs.CAPTURES, "cpu", Recorded)
+    batches = [make_batch(CORPUS, rows, 13, 13) for rows in ([0, 1], [2, 3], [4, 5, 6, 7])]
+    expected = fed.update(batches, 1, 0.1)
+    assert starved(rows=3).update(batches, 1, 0.1).loss == pytest.approx(expected.loss, rel=1e-5)
 
 
 def test_a_pair_that_does_not_fit_into_memory_alone_is_told() -> None:
@@ -176,3 +184,20 @@ def test_updates_that_are_graphs_do_the_same(settings: dict[str, Any], monkeypat
         differs = (weights(graphed) - weights(plain)).abs() > 1e-4
         assert differs.float().mean() < 0.02  # Adam makes much of what rounding does to gradients near zero
     assert [graph.n_replays for graph in Recorded.captured] == [5, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("threads", "capture"), [(2, None), (1, Recorded)])
+def test_fused_optimizers_read_gradients_that_lie_in_others(
+    threads: int, capture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradient of the output's bias is a column of that of the output."""
+    config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0)
+    sizes = config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=16)
+    biases = []
+    for n, graph in ((1, None), (threads, capture)):
+        monkeypatch.setitem(graphs.CAPTURES, "cpu", graph)
+        torch.manual_seed(1)
+        model = Transformer(sizes.model_copy(update={"output_bias": True}))
+        Updater(model, training_settings(threads=n)).update(batches_of(range(8)), 1, 0.01)
+        biases.append(model.output.bias.detach())
+    assert_close(*biases)

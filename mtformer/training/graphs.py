@@ -63,7 +63,9 @@ class UpdateGraphs:
         shape = batch.src.shape, batch.tgt_in.shape
         static = self._static.get(shape)
         if static is None:
-            static = _Static(batch, torch.zeros((), device=self._device), torch.zeros(2, device=self._device))
+            src, src_mask, tgt_in, tgt_out, tgt_mask = map(torch.clone, _tensors(batch))
+            own = Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, batch.indices, batch.positions)
+            static = _Static(own, torch.zeros((), device=self._device), torch.zeros(2, device=self._device))
             if len(self._static) < _MOST_SHAPES:
                 self._static[shape] = static
         else:
