@@ -211,6 +211,8 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
         (("zh", "en"), "2千狗", "2.", ("numbers lost: 2千",)),
         (("zh", "en"), "我们有5百狗", "We 5.", ("numbers lost: 5百",)),
         (("zh", "en"), "5千米", "5 kilometers", ()),
+        (("zh", "en"), "5千字节", "5 KB", ()),
+        (("de", "en"), "3 Mill. Hunde", "3 million dogs", ()),
         (("en", "zh"), "1.5 million dogs", "1.5个狗", ("numbers lost: 1.5 million",)),
         (("en", "zh"), "1.5 million dogs", "150万狗", ()),
         (("en", "de"), "1 million dogs", "1 Hund", ("numbers lost: 1 million",)),

@@ -28,9 +28,9 @@ const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multip
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
-const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分])`, "iuy"); // 千米 is a kilometer
+const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分伏帕焦兆]|字节)`, "iuy"); // 千米 is a kilometer
 const LARGE = new RegExp( // any scale
-  `illi|thousand|tausend|grand|hundred|hundert|\\p{Nd} ?(?:k|m|bn|mio|mrd|tsd)(?![${WORD}])|[百千万萬亿億]`,
+  `illi|thousand|tausend|grand|hundred|hundert|\\p{Nd} ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)(?![${WORD}])|[百千万萬亿億]`,
   "u",
 );
 const CLOCK = new RegExp(

@@ -30,9 +30,10 @@ _SCALES = {  # zeros
     **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
     **{"百": 2, "千": 3},
 }
-_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?![米克瓦卡赫分])", re.IGNORECASE)  # 千米 is a kilometer
+_OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
+_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
 _LARGE = re.compile(
-    r"illi|thousand|tausend|grand|hundred|hundert|\d ?(?:k|m|bn|mio|mrd|tsd)\b|[百千万萬亿億]"
+    r"illi|thousand|tausend|grand|hundred|hundert|\d ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)\b|[百千万萬亿億]"
 )  # any scale
 _CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
