@@ -45,7 +45,7 @@ def captured(take: Callable[[], None], device: torch.device) -> Graph | None:
         CAPTURES[device.type] = None
         if device.type == "cuda":  # its generator may believe that the capture goes on
             fresh = torch.Generator(device).graphsafe_get_state()
-            torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(fresh)
+            torch.cuda.default_generators[device.index].graphsafe_set_state(fresh)
         return None
 
 
