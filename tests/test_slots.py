@@ -521,6 +521,15 @@ def test_a_slot_is_inserted_where_it_touches_no_letter(characters: Tokenizer) ->
     assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names added",))
 
 
+def test_a_number_is_not_lost_for_a_letter_that_it_touches(characters: Tokenizer) -> None:
+    class AlwaysGluing(Gluing):
+        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+            return [[Hypothesis([*each.src[:-1], each.src[1]], [-1.0])] for each in requests]
+
+    found = result(characters, AlwaysGluing(), lambda planner: planner.plan("a 12"))
+    assert (found.text, found.notes) == ("a 12a", ("check: numbers or names added",))
+
+
 def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:
     text = "12 34 56 78 90 a"
     found = result(characters, Dropping(), lambda planner: planner.plan(text))

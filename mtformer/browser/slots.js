@@ -34,11 +34,12 @@ const FOUND = new RegExp(
 const SLOT = /[\ue000-\ue00f]/g;
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
-const GLUED = new RegExp( // what makes one number of two, or a word of a name, at any place
-  `(?=((?:${SLOT.source}|\\p{Nd}[.,:'’]?|[${LETTERS}])${SLOT.source}` +
-    `|${SLOT.source}(?:[.,:'’]?\\p{Nd}|[${LETTERS}]+)))`,
+// At any place, what makes one number of two, and what makes a word of a name.
+const MERGED = new RegExp(
+  `(?=((?:${SLOT.source}|\\p{Nd}[.,:'’]?)${SLOT.source}|${SLOT.source}[.,:'’]?\\p{Nd}))`,
   "gu",
 );
+const GLUED = new RegExp(`(?=([${LETTERS}]${SLOT.source}|${SLOT.source}[${LETTERS}]+))`, "gu");
 const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)$`, "u"); // 3rd, 5km, 80er
 const NEAR = 20; // characters around a slot that tell whether it is glued
 const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
@@ -187,14 +188,26 @@ class Slotted {
     Object.assign(this, { text, originals, fillings, names });
   }
 
-  /** Whether a translation has each slot, apart from other slots, digits and letters. */
-  fits(translation) {
-    const slots = Array.from(this.fillings.keys());
-    const [once] = filledTokens([translation], slots.map((slot) => [slot, slot]));
-    return slots.every((slot) => once.includes(slot)) && !this.isGlued(once);
+  /** Whether a translation has each slot, apart from other slots and digits: 99 and 02 would become 9902. */
+  keeps(translation) {
+    const once = this.once(translation);
+    return Array.from(this.fillings.keys()).every((slot) => once.includes(slot)) && !this.isMerged(once);
   }
 
-  /** Whether a slot touches what it does not touch in the source: 99 and 02 would become 9902. */
+  /** Whether a translation keeps each slot, apart from letters: a name would become another one. */
+  fits(translation) {
+    return this.keeps(translation) && !this.isGlued(this.once(translation));
+  }
+
+  once(translation) {
+    return filledTokens([translation], Array.from(this.fillings.keys(), (slot) => [slot, slot]))[0];
+  }
+
+  isMerged(text) {
+    return Array.from(text.matchAll(MERGED)).some((match) => !this.text.includes(match[1]));
+  }
+
+  /** Whether a slot touches letters that it does not touch in the source, and that are no usual ending. */
   isGlued(text) {
     const inSource = (slot) => new RegExp(`${slot}(?:['’.\\-] ?)?[${LETTERS}]`, "u").test(this.text);
     const isAsInSource = (glued) =>
@@ -208,7 +221,8 @@ class Slotted {
     const put = (text, [slot, filling]) => {
       for (let start = text.indexOf(filling); start >= 0; start = text.indexOf(filling, start + filling.length)) {
         const [before, after] = [text.slice(0, start), text.slice(start + filling.length)];
-        if (!this.isGlued(before.slice(-2) + slot + after.slice(0, NEAR))) return before + slot + after;
+        const near = before.slice(-2) + slot + after.slice(0, NEAR);
+        if (!this.isMerged(near) && !this.isGlued(near)) return before + slot + after;
       }
       return text;
     };

@@ -118,6 +118,11 @@ class TextPlanner {
     return leaf.slotted !== null && !leaf.slotted.fits(this.checked(leaf, hypotheses).text);
   }
 
+  /** Whether the translation of a leaf has each slot, though letters may touch it. */
+  keepsSlots(leaf, hypotheses) {
+    return leaf.slotted.keeps(this.checked(leaf, hypotheses).text);
+  }
+
   /** The ids of the slots of a leaf, that of a space, and whether there is one before each slot. */
   slotIds({ slotted }) {
     const { ids } = this.tokenizer.tgt;
@@ -157,10 +162,11 @@ class TextPlanner {
   }
 
   unchecked({ text, requests, notes }, hypotheses) {
-    const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes }));
+    const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes: [] }));
     const ofParts = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
     const joined = joinTranslations(parts, this.joiner, ofParts);
-    return this.slotMaker ? withoutMadeUp(text, joined) : joined;
+    const known = this.slotMaker ? withoutMadeUp(text, joined) : joined;
+    return { text: known.text, notes: [...known.notes, ...notes] };
   }
 
   /** The problems of the translation of a text, given the hypotheses for its parts. */

@@ -47,7 +47,7 @@ class TextTranslator {
       const fits = (hypothesis) => leaf.slotted.fits(planner.unchecked(leaf, [hypothesis]).text);
       found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf), fits));
       leaf.notes.push(FLAG + ADDED_SLOTS);
-      if (!planner.losesSlots(leaf, found)) return;
+      if (planner.keepsSlots(leaf, found)) return;
     }
     planner.dropSlots(leaf);
     found.length = 0;

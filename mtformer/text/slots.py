@@ -35,10 +35,9 @@ OF_KIND = {
 SLOTS = tuple(slot for slots in OF_KIND.values() for slot in slots)
 _SPACED_SLOT = re.compile(rf"(\s*)({SLOT.pattern})")
 _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that separate words
-_GLUED = re.compile(  # what makes one number of two, or a word of a name, at any place
-    rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?|[{_LETTERS}]){SLOT.pattern}"
-    rf"|{SLOT.pattern}(?:[.,:'’]?\d|[{_LETTERS}]+)))"
-)
+# At any place, what makes one number of two, and what makes a word of a name.
+_MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
+_GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+))")
 _ENDING = re.compile(rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)")  # 3rd, 5km, 80er, Toms
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
@@ -72,13 +71,23 @@ class Slotted:
         """The text as people can read it: ⟨4711⟩ dogs."""
         return readable(self.text, self.originals)
 
+    def keeps(self, translation: str) -> bool:
+        """Tell whether a translation has each slot, apart from other slots and digits: 99 and 02 would become 9902."""
+        once = self._once(translation)
+        return all(slot in once for slot in self.fillings) and not self._is_merged(once)
+
     def fits(self, translation: str) -> bool:
-        """Tell whether a translation has each slot, apart from other slots, digits and letters."""
-        once = _put({slot: slot for slot in self.fillings}, [translation])[0]
-        return all(slot in once for slot in self.fillings) and not self._is_glued(once)
+        """Tell whether a translation keeps each slot, apart from letters: a name would become another one."""
+        return self.keeps(translation) and not self._is_glued(self._once(translation))
+
+    def _once(self, translation: str) -> str:
+        return _put({slot: slot for slot in self.fillings}, [translation])[0]
+
+    def _is_merged(self, text: str) -> bool:
+        return any(merged not in self.text for merged in _MERGED.findall(text))
 
     def _is_glued(self, text: str) -> bool:
-        """Tell whether a slot touches what it does not touch in the source: 99 and 02 would become 9902."""
+        """Tell whether a slot touches letters that it does not touch in the source, and that are no usual ending."""
         return any(
             glued not in self.text
             and not _ENDING.fullmatch(glued)
@@ -95,7 +104,8 @@ class Slotted:
         for slot, filling in sorted(self.fillings.items(), key=lambda item: -len(item[1])):
             for place in re.finditer(re.escape(filling), translation):
                 before, after = translation[: place.start()], translation[place.end() :]
-                if not self._is_glued(before[-2:] + slot + after[:_NEAR]):
+                near = before[-2:] + slot + after[:_NEAR]
+                if not (self._is_merged(near) or self._is_glued(near)):
                     translation = before + slot + after
                     break
         return translation

@@ -241,6 +241,7 @@ class Planner:
         if not slotted.fits(found[0].text):
             found = [] if self.options.sample else (yield from self._plan_all_slots(slotted))
         fitting = [each for each in found if slotted.fits(each.text)]
+        fitting = fitting or [each for each in found if slotted.keeps(each.text)]
         fitting = [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
         chosen = fitting or (yield from self._plan_known(text))
         return [with_lost_names(slotted, each) for each in chosen]
