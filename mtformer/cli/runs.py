@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from json import dumps
-from mimetypes import guess_type
+from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Literal
 
@@ -205,7 +205,7 @@ def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
 
     options.require_file("--output", output, "the path of the page")
     is_file = output.suffix.lower() in (".html", ".htm")
-    if not is_file and guess_type(output.name)[0]:
+    if not is_file and MimeTypes().guess_type(output.name)[0]:  # not the system, for which .com may be one
         raise UserError(f"--output {output}: name a page, {output.with_suffix('.html')}, or a folder for a web server")
     require_new_folder(output, "--output", kind="file" if is_file else "folder")
 
