@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,4 +38,4 @@ def install_command(extra: str) -> str:
 def _pip_install(*what: str) -> str:
     """Return the command of the Python that is running: the pip of the shell may belong to another one."""
     command = [sys.executable, "-m", "pip", "install", *what]
-    return " ".join(f'"{part}"' for part in command) if os.name == "nt" else shlex.join(command)
+    return subprocess.list2cmdline(command) if os.name == "nt" else shlex.join(command)
