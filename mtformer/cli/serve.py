@@ -2,8 +2,9 @@
 
 import os
 import sys
+from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
@@ -12,33 +13,6 @@ from mtformer.support.packages import require_package
 
 _PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "sqlalchemy", "prometheus_client")
 _GIB = 2**30
-# The phrasebook from English to Chinese, as configs/phrasebook_en_zh.yaml has it: two minutes on two cores.
-_DEMO: dict[str, Any] = {
-    "data": {
-        "src_lang": "en",
-        "tgt_lang": "zh",
-        "train": [{"builtin": "phrasebook", "size": 150_000}],
-        "valid": [{"builtin": "phrasebook", "split": "valid", "size": 200}],
-        "test": [{"builtin": "phrasebook", "split": "test"}],
-    },
-    "tokenizer": {
-        "type": "bpe",
-        "user_symbols": list("0123456789"),
-        "vocab_size": 3_000,
-        "character_coverage": 1,
-        "slots": False,
-    },
-    "model": {"preset": "tiny", "positions": "sinusoidal", "dropout": 0},
-    "training": {
-        "learning_rate": 0.004,
-        "warmup_steps": 80,
-        "ema_decay": 0.995,
-        "max_epochs": 1,
-        "max_tokens": 2_048,
-        "validate_every": 400,
-    },
-    "run": {"name": "demo"},
-}
 
 
 class ListenOptions(Options):
@@ -137,12 +111,15 @@ def _demo(given: list[Path] | None) -> list[Path]:
     Raises:
         UserError: a model is named beside it.
     """
+    import yaml
+
     from mtformer.config import Config
     from mtformer.runs.folder import RunFolder
 
     if given:
         raise UserError("--demo serves the built-in phrasebook: name no model beside it")
-    config = Config.model_validate(_DEMO)
+    demo = resources.files("mtformer.serve").joinpath("demo.yaml").read_text(encoding="utf-8")
+    config = Config.model_validate(yaml.safe_load(demo))
     bundle = RunFolder.of(config).bundle
     if not bundle.is_file():
         from mtformer.training.run import train
