@@ -17,7 +17,6 @@ from functools import cached_property
 from io import FileIO
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 import numpy as np
@@ -151,12 +150,10 @@ class ArrayWriter:
         self.append(f"{name}_starts", self._ends[name] + np.cumsum(lengths))
         self._ends[name] += int(lengths.sum())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         sizes = {name: file.tell() for name, file in self._files.items()}
         self._stack.close()
-        if error is None:
+        if kind is None:
             arrays = {
                 name: {"dtype": self._dtypes[name], "bytes": sizes[name], "crc32": self._checksums[name]}
                 for name in self._dtypes

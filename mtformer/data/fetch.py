@@ -5,7 +5,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -14,7 +13,7 @@ from mtformer.data.sources.hub import license_of, pinned, split_names
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
-from mtformer.support.files import file_digest, write_atomically
+from mtformer.support.files import file_digest, write_text
 from mtformer.support.progress import watched
 from mtformer.support.terminal import counted
 from mtformer.text.lines import open_output
@@ -132,7 +131,7 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
         "sha256": _checksums(files),
         "mtformer": __version__,
     }
-    write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
+    write_text(files.note, json.dumps(note, indent=2) + "\n")
     if not written.n_pairs:
         log.warning("%s contains no sentence pairs", source_name(source))
     if warning := drops.warning(source_name(source), written.n_pairs):

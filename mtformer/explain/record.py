@@ -41,6 +41,22 @@ _N_CANDIDATES = 10
 _HESITATION = 1.0  # nats: with a smaller margin, the second-best token gets an "instead"
 
 
+def watchable(engine: Engine, options: SearchOptions) -> TorchEngine:
+    """Return an engine, if its search can be watched.
+
+    Raises:
+        UserError: ``engine`` is not torch's, or is an ensemble; or ``options`` ask for more than beam search.
+    """
+    if not isinstance(engine, TorchEngine):
+        raise UserError(f"explain needs a model that runs in torch, not {type(engine).__name__}")
+    if len(engine.models) > 1:
+        raise UserError("explain needs one model, not an ensemble")
+    for option in ("sample", "mbr"):
+        if getattr(options, option):
+            raise UserError(f"explain shows beam search, which does not go with {option}")
+    return engine
+
+
 @dataclass(frozen=True)
 class Explainer:
     """A model and its search, as parts that can be watched.
@@ -60,31 +76,6 @@ class Explainer:
     tgt_lang: str
     max_length: int
     with_slots: Callable[[str], Slotted | None]
-
-    @classmethod
-    def of(
-        cls,
-        engine: Engine,
-        tokenizer: Tokenizer,
-        options: SearchOptions,
-        *,
-        tgt_lang: str,
-        max_length: int,
-        with_slots: Callable[[str], Slotted | None],
-    ) -> "Explainer":
-        """Put the parts together.
-
-        Raises:
-            UserError: ``engine`` is not torch's, or is an ensemble; or ``options`` ask for more than beam search.
-        """
-        if not isinstance(engine, TorchEngine):
-            raise UserError(f"explain needs a model that runs in torch, not {type(engine).__name__}")
-        if len(engine.models) > 1:
-            raise UserError("explain needs one model, not an ensemble")
-        for option in ("sample", "mbr"):
-            if getattr(options, option):
-                raise UserError(f"explain shows beam search, which does not go with {option}")
-        return cls(engine, tokenizer, options, tgt_lang, max_length, with_slots)
 
     def trace(self, text: str, *, prefix: str | None = None) -> Trace:
         """Translate ``text`` and record how.

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import yaml
 
 from mtformer.config import Config, JsonlFile, LanguagePair, ResolvedConfig, load_config
 from mtformer.runs.folder import RunFolder
-from mtformer.support.files import write_atomically
+from mtformer.support.files import write_text
 
 N_BEST = 3  # checkpoints that the student keeps to average
 
@@ -131,5 +130,5 @@ class Configs:
 
     def _written(self, name: str, values: dict[str, Any]) -> Config:
         text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-        write_atomically(self.path(name), partial(Path.write_text, data=text, encoding="utf-8"))
+        write_text(self.path(name), text)
         return load_config(self.path(name))

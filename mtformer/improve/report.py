@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.metrics import Score
 from mtformer.evaluate.testsets import has_test_set
 from mtformer.improve.state import Outcome
-from mtformer.support.files import write_atomically
+from mtformer.support.files import write_text
 from mtformer.support.terminal import as_text, fixed
 
 
@@ -102,4 +101,4 @@ class Report:
         """
         as_json = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
         for name, text in (("report.txt", self.to_text() + "\n"), ("report.json", as_json)):
-            write_atomically(folder / name, partial(Path.write_text, data=text, encoding="utf-8"))
+            write_text(folder / name, text)

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import write_atomically
+from mtformer.support.files import write_text
 from mtformer.support.locks import lock
 
 
@@ -91,7 +90,7 @@ class State:
             MtformerError: it cannot be written.
         """
         saved = _Saved(inputs=self._inputs, outcomes=list(self.outcomes.values()), step_cost=self.step_cost)
-        write_atomically(self._path, partial(Path.write_text, data=saved.model_dump_json(indent=1), encoding="utf-8"))
+        write_text(self._path, saved.model_dump_json(indent=1))
 
     def once(self, do: Callable[[], Outcome], name: str) -> Outcome:
         """Return the outcome of a stage, which is done unless it is finished.

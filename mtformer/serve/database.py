@@ -11,20 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Dialect,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    create_engine,
-    event,
-    make_url,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -58,37 +45,39 @@ def storable(text: str) -> str:
 class SafeText(TypeDecorator[str]):
     """Text of requests, which becomes :func:`storable` in every statement."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """Replace what cannot be stored."""
         return None if value is None else storable(value)
 
 
-def _texts(*names: str, is_key: bool = False) -> "list[Column[str]]":
-    return [Column(name, SafeText, primary_key=is_key, nullable=False) for name in names]
+def _texts(*names: str, is_key: bool = False) -> "list[sa.Column[str]]":
+    return [sa.Column(name, SafeText, primary_key=is_key, nullable=False) for name in names]
 
 
-_TABLES = MetaData()
-GLOSSARIES = Table(
+_TABLES = sa.MetaData()
+GLOSSARIES = sa.Table(
     "glossaries",
     _TABLES,
     *_texts("id", is_key=True),
     *_texts("key", "name", "src_lang", "tgt_lang", "entries"),
-    Column("n_entries", Integer, nullable=False),
+    sa.Column("n_entries", sa.Integer, nullable=False),
     *_texts("created"),
 )
-USAGE = Table("usage", _TABLES, *_texts("key", "month", is_key=True), Column("characters", BigInteger, nullable=False))
-SERVERS = Table("servers", _TABLES, *_texts("id", is_key=True), Column("beat", BigInteger, nullable=False))
-DOCUMENTS = Table(
+USAGE = sa.Table(
+    "usage", _TABLES, *_texts("key", "month", is_key=True), sa.Column("characters", sa.BigInteger, nullable=False)
+)
+SERVERS = sa.Table("servers", _TABLES, *_texts("id", is_key=True), sa.Column("beat", sa.BigInteger, nullable=False))
+DOCUMENTS = sa.Table(
     "documents",
     _TABLES,
     *_texts("id", is_key=True),
     *_texts("server", "owner", "name", "media_type", "error"),
-    Column("n_characters", Integer, nullable=False),
-    Column("n_bytes", Integer, nullable=False),
-    Column("content", LargeBinary),
+    sa.Column("n_characters", sa.Integer, nullable=False),
+    sa.Column("n_bytes", sa.Integer, nullable=False),
+    sa.Column("content", sa.LargeBinary),
 )
 
 
@@ -121,9 +110,9 @@ class Database:
         try:
             if place is not None and "://" not in place:
                 Path(place).touch(mode=0o600)  # texts may wait in it
-            self._engine = create_engine(url, pool_size=n_connections, connect_args=connect_args, **settings)
+            self._engine = sa.create_engine(url, pool_size=n_connections, connect_args=connect_args, **settings)
             if url.drivername == "sqlite":
-                event.listen(self._engine, "connect", _prepare_sqlite)
+                sa.event.listen(self._engine, "connect", _prepare_sqlite)
             with self._engine.begin() as connection:
                 connection.exec_driver_sql(_LOCKS[self._engine.dialect.name])  # another server may start now, too
                 _TABLES.create_all(connection)
@@ -132,7 +121,7 @@ class Database:
         self._threads = ThreadPoolExecutor(n_connections, "database")
 
     @contextmanager
-    def begin(self) -> Iterator[Connection]:
+    def begin(self) -> Iterator[sa.Connection]:
         """Run the block in a transaction.
 
         Raises:
@@ -145,7 +134,7 @@ class Database:
             log.error("the database %s cannot be used: %s", self._name, _reason(error))
             raise _unusable() from None
 
-    def insert(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
+    def insert(self, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
         """Return an insertion that may say what to do on a conflict, which the two databases write in the same way."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
 
@@ -188,7 +177,7 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
         UserError: it is none, or the driver is missing.
     """
     try:
-        url = make_url(text)
+        url = sa.make_url(text)
     except (ArgumentError, ValueError):
         url = None
     if url is None or "@" in (url.host or ""):

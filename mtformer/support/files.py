@@ -105,6 +105,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         _remove_unfinished(path)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text as :func:`write_atomically` does."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
+
+
 @contextlib.contextmanager
 def _replacing(path: Path, token: str) -> Iterator[Path]:
     """Yield the path of an empty temporary file, named after ``token``; the file replaces ``path`` at the end.

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
-from types import TracebackType
 from typing import Self, TypeVar
 
 from tqdm import tqdm
@@ -63,10 +62,8 @@ class Progress:
         self._log_above_bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._log_above_bar.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._log_above_bar.__exit__(None, None, None)
         self._bar.close()
 
     def advance(self, n: int = 1, note: str = "") -> None:

@@ -7,8 +7,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from mtformer.config import Config
@@ -16,7 +14,7 @@ from mtformer.runs.contents import METRIC_NAMES
 from mtformer.runs.folder import RunFolder
 from mtformer.support import logs
 from mtformer.support.errors import UserError
-from mtformer.support.files import write_atomically
+from mtformer.support.files import write_text
 from mtformer.support.progress import clock
 from mtformer.training.update import RunningLoss
 from mtformer.training.validation import Validation
@@ -183,7 +181,7 @@ class WandbWriter:
 
         file = folder.wandb_id
         if not file.is_file():
-            write_atomically(file, partial(Path.write_text, data=secrets.token_hex(4), encoding="utf-8"))
+            write_text(file, secrets.token_hex(4))
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "mtformer"),
             name=config.run.name,

@@ -21,7 +21,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
-from mtformer.support.files import require_distinct, write_atomically
+from mtformer.support.files import require_distinct, write_atomically, write_text
 from mtformer.support.hardware import keep_freed_memory, pick_device, usable_cores
 from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
@@ -296,9 +296,8 @@ def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Token
     for part, by_direction in held_out.items():
         for languages, pairs in by_direction.items():
             for path, texts in zip(folder.held_out_files(part, languages), zip(*pairs, strict=True), strict=False):
-                lines = "".join(f"{text}\n" for text in texts)
-                write_atomically(path, partial(Path.write_text, data=lines, encoding="utf-8", newline="\n"))
-    write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
+                write_text(path, "".join(f"{text}\n" for text in texts))
+    write_text(folder.config, dump_config(config))
 
 
 def forget_earlier_launch(folder: RunFolder) -> None:
@@ -332,4 +331,4 @@ def clear(folder: RunFolder) -> None:
             f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
         ) from error
     if launch_id():
-        write_atomically(folder.cleared, partial(Path.write_text, data=launch_id(), encoding="utf-8"))
+        write_text(folder.cleared, launch_id())

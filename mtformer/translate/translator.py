@@ -313,16 +313,10 @@ class Translator(Planner):
         Raises:
             UserError: the engine is not torch's.
         """
-        from mtformer.explain.record import Explainer
+        from mtformer.explain.record import Explainer, watchable
 
-        return Explainer.of(
-            self.engine,
-            self.tokenizer,
-            self.options,
-            tgt_lang=self.tgt_lang,
-            max_length=self.max_length,
-            with_slots=self.with_slots,
-        )
+        engine = watchable(self.engine, self.options)
+        return Explainer(engine, self.tokenizer, self.options, self.tgt_lang, self.max_length, self.with_slots)
 
 
 def _fuzzy_matches(model: LoadedModel, memory: "TranslationMemory | None", least: float) -> "FuzzyMatches":

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn, Self
 
 from mtformer.support.errors import UserError
@@ -93,9 +93,7 @@ class Interrupt:
         self._previous = {number: signal.signal(number, self._handle) for number in self._SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

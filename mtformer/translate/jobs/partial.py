@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mtformer.support.errors import UserError
-from mtformer.support.files import disk_errors, sync, write_atomically
+from mtformer.support.files import disk_errors, sync, write_text
 from mtformer.support.files import replace as replace_file
 from mtformer.support.locks import lock
 
@@ -229,7 +229,7 @@ class PartialFile:
         return len(raw)
 
     def _write_journal(self) -> None:
-        write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
+        write_text(self._journal, json.dumps(asdict(self.done)))
 
     def _require_same(self, earlier: Mapping[str, str], now: Mapping[str, str]) -> None:
         changes = [
