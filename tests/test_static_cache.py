@@ -1,5 +1,6 @@
 """The cache of a GPU, on the processor, with graphs that behave as CUDA's."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.model import graphs as model_graphs
 from mtformer.model.attention import record_attention
 from mtformer.model.inference import InferenceModel
+from mtformer.model.positions import SinusoidalPositions
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
 
@@ -52,6 +54,14 @@ def test_searches_find_the_same_as_without_graphs(
         assert [hypothesis.ids for hypothesis in hypotheses] == [other.ids for other in others]
         for hypothesis, other in zip(hypotheses, others, strict=True):
             assert hypothesis.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
+
+
+def test_a_table_that_graphs_may_read_is_kept_when_it_grows(graphs: list[Recorded]) -> None:
+    positions = SinusoidalPositions(d_model=8, n_positions=4)
+    first = weakref.ref(positions.table)
+    assert len(positions(0, 9)) == 9
+    assert first() is not None
+    assert first() is not positions.table
 
 
 @torch.inference_mode()

@@ -89,9 +89,10 @@ class Guard {
     if (problems.includes(EMPTY)) return { text: onOneLine(source), repairs: ["not translated"] };
     if (!problems.includes(LOOP)) return { text: translation, repairs: [] };
     const once = (loop, phrase) => (hasLetter(phrase) ? phrase : loop);
-    const loops = this.tgt.has_spaces ? LOOPS_OF_WORDS : LOOPS_OF_CHARACTERS;
-    const text = translation.replace(loops, once).replace(LOOP_IN_WORD, once);
-    return { text, repairs: ["repetition removed"] };
+    const onceOfWords = (loop, phrase) => (loop.split(phrase).length > 2 * FEWEST_REPEATS ? phrase : once(loop, phrase));
+    const ofWords = translation.replace(LOOPS_OF_WORDS, onceOfWords);
+    const text = this.tgt.has_spaces ? ofWords : translation.replace(LOOPS_OF_CHARACTERS, once);
+    return { text: text.replace(LOOP_IN_WORD, once), repairs: ["repetition removed"] };
   }
 
   /** The problem of a translation that repeats itself; null if it may, as its source does. */
@@ -158,12 +159,12 @@ function found(problem, what) {
   return what && problem + what;
 }
 
-/** Whether a phrase has a letter: the zeros of 1,000,000,000 are no loop. */
+/** Whether a phrase has a letter: the zeros of 1,000,000,000 are no loop, see mtformer/text/repetition.py. */
 function hasLetter(phrase) {
   return Array.from(phrase).some(isAlphabetic);
 }
 
-/** How often a phrase with a letter occurs in a row at most, or a part of a long word if that is four times. */
+/** How often a phrase occurs in a row at most, or a part of a long word if that is four times; half, without letters. */
 function countRepeats(text, hasSpaces) {
   const words = foldCase(text).match(WORDS) ?? [];
   const units = hasSpaces ? words : Array.from(words.join(""));
@@ -172,8 +173,9 @@ function countRepeats(text, hasSpaces) {
     let run = 0;
     for (let i = size; i < units.length; i++) {
       run = units[i] === units[i - size] ? run + 1 : 0;
-      const n = 1 + Math.floor(run / size);
-      if (n > most && units.slice(i + 1 - size, i + 1).some(hasLetter)) most = n;
+      let n = 1 + Math.floor(run / size);
+      if (n > most && !units.slice(i + 1 - size, i + 1).some(hasLetter)) n = hasSpaces ? Math.floor(n / 2) : 1;
+      most = Math.max(most, n);
     }
   }
   if (!hasSpaces || !words.length) return most;

@@ -134,10 +134,11 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   const other = missing.length && new Counterpart(text, counterpart, remaining, language, counterpartLanguage);
   const lost = new Map(missing.filter((number) => !other.hasOtherwise(number)).map((number) => [number.start, number]));
   const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
+  const inFull = new Set([...left.keys(), ...Array.from(left.keys(), withoutIdleZeros)]);
   for (const number of isKnown && !LARGE.test(counterpart.toLowerCase()) ? numbers : []) { // 2千 is not 2
     const scale = matchAt(SCALE, text, number.end);
     const value = scale && scaledValue(number, text);
-    if (value !== null && !left.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
+    if (value !== null && !inFull.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
   }
   return [...lost.values()].sort((a, b) => a.start - b.start);
 }
@@ -217,7 +218,7 @@ function scaledValue({ value, end }, text) {
   if (text.startsWith(DISCOUNT, end) && (whole + decimals).length <= 2)
     return String(100 - Number((whole + decimals).padEnd(2, "0")));
   const zeros = match && SCALES[match[1].toLowerCase()];
-  return match === null || decimals.length > zeros ? null : whole + decimals.padEnd(zeros, "0");
+  return match === null || decimals.length > zeros ? null : (whole + decimals.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
 }
 
 /** The words for numbers of a language. */

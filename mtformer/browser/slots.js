@@ -40,7 +40,7 @@ const MERGED = new RegExp(
   "gu",
 );
 const GLUED = new RegExp(`(?=([${LETTERS}]${SLOT.source}|${SLOT.source}[${LETTERS}]+))`, "gu");
-const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)$`, "u"); // 3rd, 5km, 80er
+const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)$`, "u"); // 3rd, 5km, 80er
 const NEAR = 20; // characters around a slot that tell whether it is glued
 const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
 const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";

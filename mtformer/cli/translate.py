@@ -381,7 +381,7 @@ def explain(
         checkpoints=checkpoints,
     )
     if not (texts := translator.texts_read(text)):
-        log.warning("translate would copy this text, without asking the model: see what it would have made of it")
+        log.warning("translate copies this text as it is; this is what the model would make of it")
     elif texts != [explainer.spelling(text).read]:
         log.info("translate would read: %s", " | ".join(texts))
     if page.output is not None:

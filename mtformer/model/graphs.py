@@ -41,7 +41,7 @@ def captured(take: Callable[[], None], device: torch.device) -> Graph | None:
     try:
         return capture(take, device)
     except RuntimeError as error:
-        log.warning("no CUDA graph, which would be faster: %s", error)
+        log.warning("no CUDA graph could be captured; all continues without graphs, more slowly: %s", error)
         CAPTURES[device.type] = None
         if device.type == "cuda":  # its generator may believe that the capture goes on
             fresh = torch.Generator(device).graphsafe_get_state()

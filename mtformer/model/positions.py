@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from mtformer.model.graphs import CAPTURES
+
 _MOST_PREPARED = 512  # positions whose sinusoids are computed at once; a longer text has the table grow
 
 
@@ -52,6 +54,7 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         table = self.make_table(min(n_positions, _MOST_PREPARED), d_model)
         self.register_buffer("table", table, persistent=False)
+        self._outgrown: list[Tensor] = []  # which graphs of a GPU may still read
 
     def forward(self, start: int | Tensor, length: int) -> Tensor:
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``.
@@ -64,6 +67,7 @@ class SinusoidalPositions(nn.Module):
         if start + length > len(table):
             with torch.inference_mode(False):  # so that a table built while translating can be used in training
                 grown = self.make_table(2 * (start + length), table.size(1))
+                self._outgrown += [table] * (table.device.type in CAPTURES)
                 self.table = table = grown.to(table.device, table.dtype)
         return table[start : start + length]
 

@@ -154,7 +154,7 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
             there[value] -= 1
             inside.update(range(*match.span()))
     numbers = [number for number in numbers if number.start not in inside]
-    values = {None, *there}
+    values = {None, *there, *map(_plain, there)}
     missing = []
     for number in reversed(numbers):
         if there[number.value]:
@@ -254,7 +254,7 @@ def _scaled(number: Number, text: str) -> str | None:
         return str(100 - int((whole + decimals).ljust(2, "0")))
     if match is None or len(decimals) > _SCALES[match[1].lower()]:
         return None
-    return whole + decimals.ljust(_SCALES[match[1].lower()], "0")
+    return (whole + decimals.ljust(_SCALES[match[1].lower()], "0")).lstrip("0") or "0"  # of 0.5 million
 
 
 def has_myriads(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Repetitions in texts, as models write them: of words, of characters, and inside of words.
 
-What repeats itself has a letter: the zeros of 1,000,000,000 are no loop.
+The zeros of 1,000,000,000 are no loop: what has no letter has to be words, and repeated twice as often.
 """
 
 import re
@@ -32,8 +32,10 @@ def n_repeats(text: str, is_spaced: bool) -> int:
         run = 0
         for end, (before, after) in enumerate(zip(units, units[size:], strict=False), size + 1):
             run = run + 1 if before == after else 0
-            if 1 + run // size > most and any(map(_has_letter, units[end - size : end])):
-                most = 1 + run // size
+            n = 1 + run // size
+            if n > most and not any(map(_has_letter, units[end - size : end])):
+                n = n // 2 if is_spaced else 1
+            most = max(most, n)
     return max(most, *map(_n_repeats_in, text.split())) if is_spaced and words else most
 
 
@@ -44,9 +46,15 @@ def n_repeated_pairs(units: Sequence[str]) -> int:
 
 def without_loops(text: str, is_spaced: bool) -> str:
     """Return a text with each phrase that repeats itself once."""
-    for loops in (_LOOPS_OF_WORDS if is_spaced else _LOOPS_OF_CHARACTERS, _LOOP_IN_WORD):
+    if is_spaced:
+        text = _LOOPS_OF_WORDS.sub(lambda loop: loop[1] if _is_loop_of_words(*loop.group(0, 1)) else loop[0], text)
+    for loops in (_LOOP_IN_WORD,) if is_spaced else (_LOOPS_OF_CHARACTERS, _LOOP_IN_WORD):
         text = loops.sub(lambda loop: loop[1] if _has_letter(loop[1]) else loop[0], text)
     return text
+
+
+def _is_loop_of_words(loop: str, phrase: str) -> bool:
+    return _has_letter(phrase) or loop.count(phrase) >= 2 * FEWEST_REPEATS
 
 
 def _n_repeats_in(word: str) -> int:

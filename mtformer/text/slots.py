@@ -38,7 +38,9 @@ _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that
 # At any place, what makes one number of two, and what makes a word of a name.
 _MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
 _GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+))")
-_ENDING = re.compile(rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?m|kg|er?|mal|fach)")  # 3rd, 5km, 80er, Toms
+_ENDING = re.compile(
+    rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
+)  # 3rd, 5km, 80er
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 

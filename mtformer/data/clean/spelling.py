@@ -213,7 +213,7 @@ class Spelling:
     def _gain(self, before: str, after: str) -> float:
         """Return the log odds of the letters that differ between their neighbours, negative if one is not better after.
 
-        Their neighbours tell that a text such as "Škoda" is foreign and right.
+        A text such as "Škoda", foreign and right, has such neighbours.
         """
         places = [slice(n, n + 3) for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         before, after = f" {before} ", f" {after} "

@@ -65,8 +65,8 @@ class TranslationJob(Job[Paragraph]):
         super().check()
         if (suffix := structured_suffix(self.output)) and suffix not in _SUFFIXES[self.format].split():
             raise UserError(
-                f"--output {self.output}: lines of text do not become a {suffix} file: name a .txt file, give --format "
-                "tsv or json for a .tsv or .json file, or translate a document of that kind"
+                f"--output {self.output}: lines of text cannot be written as a {suffix} file: name a .txt file, give "
+                "--format tsv or json for a .tsv or .json file, or translate a document of that kind"
             )
         if self.shard is not None:
             self.source.require_file("--shard")
