@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mtformer.bundle.format import Bundle
 
 log = logging.getLogger(__name__)
+Changes = Mapping[str, float | str | None]  # of search options
 
 ENGINES = ("auto", "torch", "ctranslate2")
 _MAX_BYTES = 8 * 2**30  # of all models converted for CTranslate2 in the cache: three of 600 million parameters
@@ -134,18 +135,18 @@ def load_model(
 
         models = [load_adapted(models[0], adapter)]
     if path is None or needs_torch is not None:
-        return _load_on_torch(models, device, n_threads, **changes)
+        return _load_on_torch(models, device, n_threads, changes)
     if is_exported(path):
-        return _load_exported(path, engine, device, n_threads, **changes)
+        return _load_exported(path, engine, device, n_threads, changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
-        return _on_ctranslate2(converted(path, _quantization(changes)), device, n_threads, **changes)
-    suited = _load_converted(path, device, n_threads, **changes) if engine == "auto" else None
-    return suited or _load_on_torch(models, device, n_threads, **changes)
+        return _on_ctranslate2(converted(path, _quantization(changes)), device, n_threads, changes)
+    suited = _load_converted(path, device, n_threads, changes) if engine == "auto" else None
+    return suited or _load_on_torch(models, device, n_threads, changes)
 
 
 def _load_on_torch(
-    models: "Sequence[Path | Bundle]", device: str, n_threads: int | None, **changes: float | str | None
+    models: "Sequence[Path | Bundle]", device: str, n_threads: int | None, changes: Changes
 ) -> LoadedModel:
     from mtformer.bundle.format import load_bundle
     from mtformer.engines.torch import TorchEngine
@@ -161,7 +162,7 @@ def _load_on_torch(
         n_threads=n_threads,
     )
     max_length = min(bundle.header.architecture.max_length for bundle in bundles)
-    options = _options(first.header, **changes)
+    options = _options(first.header, changes)
     digest = first.digest
     if len(bundles) > 1:
         digest = hashlib.sha256("\n".join(bundle.digest for bundle in bundles).encode()).hexdigest()
@@ -182,15 +183,13 @@ def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]
         raise UserError(f"{name} and {of_first} have different {differs}: they cannot translate together")
 
 
-def _load_exported(
-    path: Path, engine: str | None, device: str, n_threads: int | None, **changes: float | str | None
-) -> LoadedModel:
+def _load_exported(path: Path, engine: str | None, device: str, n_threads: int | None, changes: Changes) -> LoadedModel:
     """Load the folder of an exported model, which CTranslate2 alone can run."""
     if engine == "torch":
         raise UserError(f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from")
     _require_ctranslate2(f"{path} is a model for CTranslate2, which")
     model = read_folder(path)
-    refused = unsupported(_options(model.header, **changes))
+    refused = unsupported(_options(model.header, changes))
     if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
         refused.append("precision = fp32")
     if refused:
@@ -198,19 +197,17 @@ def _load_exported(
             f"{path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
             f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
         )
-    return _on_ctranslate2(model, device, n_threads, **changes)
+    return _on_ctranslate2(model, device, n_threads, changes)
 
 
-def _load_converted(
-    path: Path, device: str, n_threads: int | None, **changes: float | str | None
-) -> LoadedModel | None:
+def _load_converted(path: Path, device: str, n_threads: int | None, changes: Changes) -> LoadedModel | None:
     """Load a bundle on CTranslate2 if ``auto`` takes it; None if torch has to translate."""
     if not suits_ctranslate2(path, device, **changes):
         return None
     try:
         model = converted(path, _quantization(changes))
-        _require_positions(model, **changes)
-        return _on_ctranslate2(model, "cpu", n_threads, **changes)
+        _require_positions(model, changes)
+        return _on_ctranslate2(model, "cpu", n_threads, changes)
     except EngineError as error:
         log.info("torch translates with this model: %s", error)
     except UserError:
@@ -220,12 +217,10 @@ def _load_converted(
     return None
 
 
-def _on_ctranslate2(
-    model: ExportedModel, device: str, n_threads: int | None, **changes: float | str | None
-) -> LoadedModel:
+def _on_ctranslate2(model: ExportedModel, device: str, n_threads: int | None, changes: Changes) -> LoadedModel:
     from mtformer.engines.ctranslate2.engine import CTranslate2Engine, pick_device
 
-    options = _options(model.header, **changes)
+    options = _options(model.header, changes)
     require_supported(options)
     engine = CTranslate2Engine(
         model.path,
@@ -245,13 +240,13 @@ def _on_ctranslate2(
     )
 
 
-def _require_positions(model: ExportedModel, **changes: float | str | None) -> None:
+def _require_positions(model: ExportedModel, changes: Changes) -> None:
     """Refuse a model with too few positions for the longest translations that the options allow.
 
     Raises:
         EngineError: it has too few.
     """
-    longest = _options(model.header, **changes).limit(model.header.architecture.max_length) + 1
+    longest = _options(model.header, changes).limit(model.header.architecture.max_length) + 1
     if model.n_positions is not None and longest > model.n_positions:
         raise EngineError(f"a translation may take {longest:,} tokens, and CTranslate2's tables {model.n_positions:,}")
 
@@ -259,7 +254,7 @@ def _require_positions(model: ExportedModel, **changes: float | str | None) -> N
 def suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
     """Tell whether ``auto`` takes CTranslate2 for a bundle; it does not for a damaged one, which torch then reports."""
     peeked = peek(path)
-    if peeked is None or device not in ("auto", "cpu") or unsupported(_options(peeked.header, **changes)):
+    if peeked is None or device not in ("auto", "cpu") or unsupported(_options(peeked.header, changes)):
         return False
     if problem := _import_problem():
         if problem != _NOT_INSTALLED:
@@ -270,11 +265,11 @@ def suits_ctranslate2(path: Path, device: str, **changes: float | str | None) ->
     return device == "cpu" or pick_device("auto") == "cpu"
 
 
-def _options(header: Header, **changes: float | str | None) -> SearchOptions:
+def _options(header: Header, changes: Changes) -> SearchOptions:
     return SearchConfig(**header.search.model_dump()).updated(**changes)
 
 
-def _quantization(changes: Mapping[str, float | str | None]) -> str:
+def _quantization(changes: Changes) -> str:
     """Return the type of the weights that are kept in the cache."""
     return "int8" if changes.get("precision") == "int8" else "float32"
 

@@ -165,11 +165,8 @@ def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool)
         gap = "{gap} nats less likely than “{chosen}”"
     values |= {"gap": f"{abs(at.gap):.2f}", "chosen": best.place.chosen.label}
     standing = Sentence(f"At step {{step}} {how_likely}: {gap}.", values)
-    scores: dict[str, str | int] = {
-        "text": best.text,
-        "score": fixed(best.score, 3),
-        "chosen_score": fixed(score, 3),
-    }
+    scores: dict[str, str | int]
+    scores = {"text": best.text, "score": fixed(best.score, 3), "chosen_score": fixed(score, 3)}
     if not has_word:
         outcome = "The best translation that continues with its tokens, “{text}”, does not contain it as a word."
     elif best.score < score:

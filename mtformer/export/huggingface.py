@@ -14,22 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.models import BPE, Unigram
 from torch import Tensor
-from transformers import (
-    GenerationConfig,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-    MBartConfig,
-    MBartForConditionalGeneration,
-    PegasusConfig,
-    PegasusForConditionalGeneration,
-    PreTrainedTokenizerFast,
-)
 from transformers.utils.logging import disable_progress_bar
 
 from mtformer.bundle.format import Bundle
@@ -74,10 +63,10 @@ The first token of a source is its language, and the first one of a translation 
 
 """
 _CLASSES: dict[str, tuple[Any, Any]] = {
-    "marian": (MarianConfig, MarianMTModel),
-    "pegasus": (PegasusConfig, PegasusForConditionalGeneration),
-    "m2m_100": (M2M100Config, M2M100ForConditionalGeneration),
-    "mbart": (MBartConfig, MBartForConditionalGeneration),
+    "marian": (transformers.MarianConfig, transformers.MarianMTModel),
+    "pegasus": (transformers.PegasusConfig, transformers.PegasusForConditionalGeneration),
+    "m2m_100": (transformers.M2M100Config, transformers.M2M100ForConditionalGeneration),
+    "mbart": (transformers.MBartConfig, transformers.MBartForConditionalGeneration),
 }
 
 
@@ -149,7 +138,7 @@ def to_transformers(bundle: Bundle) -> Any:
     search, header = bundle.header.search, bundle.header
     forced = () if header.languages else header.prefix_tokens(header.language_pairs[0]).tgt
     slots = bundle.tokenizer.tgt.ids(SLOTS) if bundle.tokenizer.has_slots else []
-    model.generation_config = GenerationConfig(
+    model.generation_config = transformers.GenerationConfig(
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
         max_new_tokens=min(_max_new_tokens(header), model.config.max_position_embeddings - 1),
@@ -243,7 +232,9 @@ def _state(model: Transformer, order: Tensor) -> dict[str, Tensor]:
     return state
 
 
-def to_fast_tokenizer(model: bytes, *, max_length: int, special: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+def to_fast_tokenizer(
+    model: bytes, *, max_length: int, special: Sequence[str] = ()
+) -> transformers.PreTrainedTokenizerFast:
     """Return a SentencePiece model as a fast tokenizer, which ends each text in EOS.
 
     Args:
@@ -275,7 +266,7 @@ def to_fast_tokenizer(model: bytes, *, max_length: int, special: Sequence[str] =
     fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", eos)])
     names = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
     texts = {token.text for token in tokens}
-    return PreTrainedTokenizerFast(
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=fast,
         **{key: name for key, name in names.items() if name in texts},
         extra_special_tokens=[*special],

@@ -57,12 +57,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
             task.cancel()
         await asyncio.to_thread(service.close)
 
-    app = Starlette(
-        routes=routes,
-        middleware=middleware,
-        exception_handlers=HANDLERS,
-        lifespan=lifespan,
-    )
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers=HANDLERS, lifespan=lifespan)
     app.state.service = service
     return app
 

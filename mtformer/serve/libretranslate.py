@@ -88,16 +88,8 @@ async def languages(request: Request) -> Response:
     """List the languages, each with those that it can be translated to."""
     pairs = service_of(request).models.pairs
     codes = dict.fromkeys(code for pair in pairs for code in pair)
-    return JSONResponse(
-        [
-            {
-                "code": code,
-                "name": english_name(code),
-                "targets": [pair.tgt_lang for pair in pairs if pair.src_lang == code],
-            }
-            for code in codes
-        ]
-    )
+    targets = {code: [pair.tgt_lang for pair in pairs if pair.src_lang == code] for code in codes}
+    return JSONResponse([{"code": code, "name": english_name(code), "targets": targets[code]} for code in codes])
 
 
 async def settings(request: Request) -> Response:
