@@ -6,7 +6,7 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -309,6 +309,20 @@ class Config(Section):
     run: RunConfig = Field(default_factory=RunConfig)
     provenance: Provenance = Field(default_factory=Provenance)
     """What the result depends on besides the settings; written by `train`, ignored when given."""
+
+    @classmethod
+    def of_run(cls, saved: Any) -> Self:
+        """Return the config that a run has saved, without settings that were off and that there are no more.
+
+        Raises:
+            ValueError: it is not the config of a run of this version.
+        """
+        sections = dict(saved) if isinstance(saved, dict) else {}
+        for name, part in cls.model_fields.items():
+            known, given = getattr(part.annotation, "model_fields", {}), sections.get(name)
+            if isinstance(given, dict):
+                sections[name] = {key: value for key, value in given.items() if key in known or value}
+        return cls.model_validate(sections)
 
     def _contradictions(self) -> Iterator[str]:
         if self.training.shard and self.model.layer_drop:

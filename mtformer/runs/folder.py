@@ -175,7 +175,8 @@ class RunFolder:
             UserError: it cannot be read, or it is not that of a run of this version.
         """
         try:
-            return kind.model_validate(yaml.safe_load(self.config.read_text(encoding="utf-8")))
+            saved = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+            return kind.of_run(saved)
         except OSError as error:
             raise UserError(f"cannot read {self.config}: {error.strerror}") from error
         except (ValueError, yaml.YAMLError):
