@@ -5,6 +5,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from faults import PowerCut, disk_error_before
 from mtformer.bundle.format import load_bundle
 from mtformer.config import load_config
 from mtformer.improve import run, stages
-from mtformer.improve.plan import Baseline, make_plan
+from mtformer.improve.plan import Baseline, describe, make_plan
 from mtformer.improve.run import Request, improve
 from mtformer.improve.state import Outcome, State, locked
 from mtformer.support.errors import MtformerError, UserError
@@ -70,6 +71,14 @@ def test_monolingual_text_counts_by_its_size() -> None:
     assert sum(plan.values()) == pytest.approx(6)
     with pytest.raises(UserError, match=r"--budget 6: .* give --budget \d+ or fewer lines with --monolingual"):
         make_plan(Baseline(600, 1_000, 10, n_pairs=10_000, n_monolingual=1_000_000), 6)
+
+
+def test_a_baseline_that_is_done_takes_no_time() -> None:
+    for is_done, shown in ((False, ("10:00", "1:00:00")), (True, ("done", "50:00"))):
+        given = replace(BASELINE, is_done=is_done)
+        lines = describe(make_plan(given, 6), given, 6).splitlines()
+        found = [line.split()[-1] for line in lines if line.startswith(("baseline", "all"))]
+        assert found == [*shown]
 
 
 def test_the_plan_is_printed_and_nothing_is_written(project: Project) -> None:

@@ -3,7 +3,7 @@
 
 const UNSURE = 0.5; // a word that is less likely than this
 const LESS_SURE = 0.8;
-const HINT = "Point at a word to see where it comes from. Choose it to see what else it could be.";
+const HINT = "Point at a word, or tap it, to see where it comes from. Choose it to see what else it could be.";
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /** The nodes of a text with an element for each of its ranges; what is between them is plain text. */

@@ -3,7 +3,7 @@
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -271,7 +271,8 @@ def _facts(seconds: float, n_steps: int, steps_per_epoch: int, texts: _Texts) ->
 
 def _recorded(run: Contents, texts: _Texts) -> Baseline:
     """Return the facts of a baseline that is complete."""
-    return _facts(run.minutes * 60, run.step, run.starts[-1]["steps_per_epoch"], texts)
+    facts = _facts(run.minutes * 60, run.step, run.starts[-1]["steps_per_epoch"], texts)
+    return replace(facts, is_done=True)
 
 
 def _expected(request: Request, texts: _Texts) -> Baseline:
