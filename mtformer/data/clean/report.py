@@ -1,7 +1,9 @@
 """The report of a checkup, and a copy of the text without the pairs that have problems."""
 
 import json
+import logging
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -23,6 +25,8 @@ from mtformer.support.terminal import as_text as as_table
 from mtformer.support.terminal import counted
 from mtformer.text.lines import open_output
 from mtformer.text.pairs import SentencePair
+
+log = logging.getLogger(__name__)
 
 _USES = {"train": "training", "valid": "validation", "test": "test"}
 _SHOWN = 60  # characters of each side of an example
@@ -176,16 +180,21 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
         for source, checked, (src, tgt) in zip(sources, realigned(sources), names, strict=True):
             with ExitStack() as of_source:
                 sides = [of_source.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                _divide(source.realigned, checked, sides, *tables)
+                n = _divide(source.realigned, checked, sides, *tables)
+                log.info(
+                    "%s: %s kept, %s of them realigned and %s repaired; %s rejected",
+                    *(source.name, counted(n["kept"], "pair")),
+                    *(f"{n[what]:,}" for what in ("moved", "changed", "rejected")),
+                )
     (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
     (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _divide(
     text: RealignedText, source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
-) -> None:
-    """Write each pair of a text, which ``source`` has checked, to one place or the other."""
-    joined, rules, n_read = text.joined(), iter(source.rules.tolist()), 0
+) -> Counter[str]:
+    """Write each pair of a text that ``source`` has checked to one place or the other, and count them."""
+    joined, rules, n_read, n = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
     misaligned = source.filters.names.index(MISALIGNED)
     while chunk := list(islice(joined, _AT_ONCE)):
         n_read += len(chunk)
@@ -200,7 +209,9 @@ def _divide(
             if rule >= 0 and not changes:
                 texts = _cells(*pair)
                 print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
+                n["rejected"] += 1
                 continue
+            n.update(kept=1, changed=bool(changes))
             for file, line in zip(sides, pair, strict=True):
                 print(line, file=file)
             for change in changes:
@@ -208,8 +219,10 @@ def _divide(
                 print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
             if tgt and (tgt.src, tgt.line) != (example.src, example.line):
                 print(source.name, example.line, tgt.line, *_cells(*pair), sep="\t", file=moved)
+                n["moved"] += 1
     if n_read != text.n_pairs:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
+    return n
 
 
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, tuple[SentencePair, list[Change]]]:
