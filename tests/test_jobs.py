@@ -323,7 +323,7 @@ def test_lines_are_not_written_to_files_of_other_kinds(trained: Project, tmp_pat
     refused = trained.mtformer("translate", "--input", "test.en", "--output", tmp_path / name)
     assert (refused.status, list(tmp_path.iterdir())) == (2, [])
     suffix = name.split(".")[1].lower()
-    assert f"{name}: lines of text do not become a .{suffix} file: name a .txt file" in refused.stderr
+    assert f"{name}: lines of text cannot be written as a .{suffix} file: name a .txt file" in refused.stderr
 
 
 def test_one_process_at_a_time_writes_an_output(job: TranslationJob) -> None:
