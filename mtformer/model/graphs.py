@@ -43,7 +43,7 @@ def captured(take: Callable[[], None], device: torch.device) -> Graph | None:
     except RuntimeError as error:
         log.warning("no CUDA graph could be captured; all continues without graphs, more slowly: %s", error)
         CAPTURES[device.type] = None
-        if device.type == "cuda":  # its generator may believe that the capture goes on
+        if device.type == "cuda":  # whose generator a failed capture leaves in the state of capturing
             fresh = torch.Generator(device).graphsafe_get_state()
             torch.cuda.default_generators[device.index].graphsafe_set_state(fresh)
         return None

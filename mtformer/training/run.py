@@ -184,8 +184,8 @@ def _prepare(
             "a model of the same languages (training.init_from)",
             f"{len(training_data.corpus):,}",
         )
-    if config.tokenizer.slots is None and not (trial.tokenizer.slots or config.tokenizer.paths or inputs.base):
-        log.info("no slots for so few pairs: numbers and names may get lost; tokenizer.slots=true adds some")
+    if facts.slots is None and config.tokenizer.slots is None and not (trial.tokenizer.slots or inputs.base):
+        log.info("no slots: numbers and names may get lost in translations (tokenizer.slots)")
     keep_freed_memory()
     model = _build(trial, tokenizer, inputs.base, device, ranks)
     if not is_resumed:

@@ -216,7 +216,7 @@ class Updater:
     def _share_gradients(self) -> None:
         """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
         if self.ranks.size > 1 and not is_sharded(self.model):
-            trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+            trained = self._weights()
             for parameter in trained:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)

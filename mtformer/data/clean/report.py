@@ -180,11 +180,11 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
         for source, checked, (src, tgt) in zip(sources, realigned(sources), names, strict=True):
             with ExitStack() as of_source:
                 sides = [of_source.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                n = _divide(source.realigned, checked, sides, *tables)
+                counts = _divide(source.realigned, checked, sides, *tables)
                 log.info(
                     "%s: %s kept, %s of them realigned and %s repaired; %s rejected",
-                    *(source.name, counted(n["kept"], "pair")),
-                    *(f"{n[what]:,}" for what in ("moved", "changed", "rejected")),
+                    *(source.name, counted(counts["kept"], "pair")),
+                    *(f"{counts[what]:,}" for what in ("realigned", "repaired", "rejected")),
                 )
     (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
     (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
@@ -194,7 +194,7 @@ def _divide(
     text: RealignedText, source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
 ) -> Counter[str]:
     """Write each pair of a text that ``source`` has checked to one place or the other, and count them."""
-    joined, rules, n_read, n = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
+    joined, rules, n_read, counts = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
     misaligned = source.filters.names.index(MISALIGNED)
     while chunk := list(islice(joined, _AT_ONCE)):
         n_read += len(chunk)
@@ -209,9 +209,9 @@ def _divide(
             if rule >= 0 and not changes:
                 texts = _cells(*pair)
                 print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
-                n["rejected"] += 1
+                counts["rejected"] += 1
                 continue
-            n.update(kept=1, changed=bool(changes))
+            counts.update(kept=1, repaired=bool(changes))
             for file, line in zip(sides, pair, strict=True):
                 print(line, file=file)
             for change in changes:
@@ -219,10 +219,10 @@ def _divide(
                 print(source.name, example.line, change.side, change.kind, *texts, sep="\t", file=changed)
             if tgt and (tgt.src, tgt.line) != (example.src, example.line):
                 print(source.name, example.line, tgt.line, *_cells(*pair), sep="\t", file=moved)
-                n["moved"] += 1
+                counts["realigned"] += 1
     if n_read != text.n_pairs:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
-    return n
+    return counts
 
 
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, tuple[SentencePair, list[Change]]]:
