@@ -89,9 +89,10 @@ class Guard {
     if (problems.includes(EMPTY)) return { text: onOneLine(source), repairs: ["not translated"] };
     if (!problems.includes(LOOP)) return { text: translation, repairs: [] };
     const once = (loop, phrase) => (hasLetter(phrase) ? phrase : loop);
-    const onceOfWords = (loop, phrase) => (loop.split(phrase).length > 2 * FEWEST_REPEATS ? phrase : once(loop, phrase));
-    const ofWords = translation.replace(LOOPS_OF_WORDS, onceOfWords);
-    const text = this.tgt.has_spaces ? ofWords : translation.replace(LOOPS_OF_CHARACTERS, once);
+    const wordOnce = (loop, phrase) => (loop.split(phrase).length > 2 * FEWEST_REPEATS ? phrase : once(loop, phrase));
+    const text = this.tgt.has_spaces
+      ? translation.replace(LOOPS_OF_WORDS, wordOnce)
+      : translation.replace(LOOPS_OF_CHARACTERS, once);
     return { text: text.replace(LOOP_IN_WORD, once), repairs: ["repetition removed"] };
   }
 

@@ -46,15 +46,16 @@ def n_repeated_pairs(units: Sequence[str]) -> int:
 
 def without_loops(text: str, is_spaced: bool) -> str:
     """Return a text with each phrase that repeats itself once."""
-    if is_spaced:
-        text = _LOOPS_OF_WORDS.sub(lambda loop: loop[1] if _is_loop_of_words(*loop.group(0, 1)) else loop[0], text)
-    for loops in (_LOOP_IN_WORD,) if is_spaced else (_LOOPS_OF_CHARACTERS, _LOOP_IN_WORD):
-        text = loops.sub(lambda loop: loop[1] if _has_letter(loop[1]) else loop[0], text)
-    return text
+    text = _LOOPS_OF_WORDS.sub(_word_once, text) if is_spaced else _LOOPS_OF_CHARACTERS.sub(_once, text)
+    return _LOOP_IN_WORD.sub(_once, text)
 
 
-def _is_loop_of_words(loop: str, phrase: str) -> bool:
-    return _has_letter(phrase) or loop.count(phrase) >= 2 * FEWEST_REPEATS
+def _word_once(loop: re.Match[str]) -> str:
+    return loop[1] if loop[0].count(loop[1]) >= 2 * FEWEST_REPEATS else _once(loop)
+
+
+def _once(loop: re.Match[str]) -> str:
+    return loop[1] if _has_letter(loop[1]) else loop[0]
 
 
 def _n_repeats_in(word: str) -> int:
