@@ -54,6 +54,7 @@ def shown(text: str) -> str:
         ("At 10:45 on 2021-03-14.", "At <M> on <M>."),
         ("In the 1990s, the 21st, 5km and 3.5%.", "In the <M>s, the <M>st, <M>km and <M>%."),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
+        ("10x15 cm, 0x42 or 1e16 of 7", "<M>x<M> cm, <M>x<M> or 1e16 of <M>"),  # no part of a number
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),

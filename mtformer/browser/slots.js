@@ -27,8 +27,8 @@ const FOUND = new RegExp(
   `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
     `|(?<groups>${GROUPS})` +
-    `|(?<![A-Za-z_])(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})` +
-    `|(?<plain>${PLAIN}))`,
+    "|(?:(?<![A-Za-z_\\p{Nd}])|(?<=\\p{Nd}x))" +
+    `(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
 const SLOT = /[\ue000-\ue00f]/g;

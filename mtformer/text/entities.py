@@ -40,8 +40,8 @@ _FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
     rf"|(?P<groups>{GROUPS})"
-    rf"|(?<![A-Za-z_])(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})"
-    rf"|(?P<plain>{PLAIN}))"
+    r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
+    rf"(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _FEW_VALUES = ("2", "3", "4")
 _WORD = re.compile(r"[^\W\d_]+")
