@@ -107,6 +107,8 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
          "Lies jetzt [den **langen** Text](a.html)."),
         ("<b>Start of it", "Anfang davon", "0-0 1-1 2-1", "<b>Anfang davon"),
         ("the end</b> of it", "das Ende davon", "0-0 1-1 2-2 3-2", "das Ende</b> davon"),
+        ("(1)</b> Old dogs.", "(1) Alte Hunde.", "0-0 1-1 2-2", "(1)</b> Alte Hunde."),
+        ('"</b> Old dogs.', '" Alte Hunde.', "0-0 1-1 2-2", '"</b> Alte Hunde.'),
         ("A <b></b>dog", "Ein Hund", "0-0 1-1", "Ein <b></b> Hund"),
         ("{a} and {b}", "und", "0-0", "{a} und {b}"),
         ("Water is <b>H<sub>2</sub>O</b>.", "H2O? Ist Wasser.", "0-2 1-1 2-0", "<b>H<sub>2</sub>O</b>? Ist Wasser."),
@@ -136,6 +138,12 @@ def test_a_tag_goes_where_most_of_the_attention_is() -> None:
 
 def test_a_tag_around_words_that_nothing_translates_goes_to_the_word_nearest_to_the_gap() -> None:
     assert put_back("One <b>x</b> two.", ("Eins zwei.", links("0-0", "2-1"))) == "<b>Eins</b> zwei."
+
+
+def test_invisible_characters_in_words_do_not_separate_them() -> None:
+    marked = take_out("An old steam&shy;boat &amp; gr&ouml;&szlig;er.")
+    assert marked is not None
+    assert marked.texts == ["An old steam\u00adboat & größer."]
 
 
 def test_a_translation_is_on_one_line() -> None:

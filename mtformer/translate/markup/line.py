@@ -225,7 +225,8 @@ class _Builder:
                 return
             self._n_unopened += 1
             outer = self._open[-1].node
-            outer.children = [Node("", written, outer.start, len(self._text), children=outer.children)]
+            is_apart = self._text[-1:] in ("", " ")
+            outer.children = [Node("", written, outer.start, len(self._text), is_apart, outer.children)]
             return
         while True:
             pair = self._open.pop()

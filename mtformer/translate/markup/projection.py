@@ -161,7 +161,7 @@ class Projection:
         """Return the target atoms that a node goes around."""
         inside = range(bisect_right(self._ends, node.start), bisect_left(self._starts, node.end))  # of the source
         if node.closing is None or not any(self._src[i].is_word for i in inside):
-            boundary = self._boundary(node.start, within)
+            boundary = self._boundary(node.start if node.opening else node.end, within)
             return range(boundary, boundary)
         stretch = self._with_punctuation_of(inside, self._translated(inside, within), within)
         return stretch or self._nearest_word(node.start, within)

@@ -60,6 +60,7 @@ BLOCKS = frozenset(
 )
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
+_TEXT = "&<>\"'\u00ad\u200c"  # what entities stand for in texts, besides letters; the last two are invisible in words
 _ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
 # Chinese beside a mark is no part of it, though it matches \w. Each large set of characters takes a millisecond to
@@ -247,7 +248,7 @@ def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list
             yield Mark(start, end, Role.BREAK)
         case "entity":
             character = unescape(match[0])
-            if character != match[0] and not (character.isalnum() or character in "&<>\"'"):  # those are text
+            if character != match[0] and not (character.isalnum() or character in _TEXT):
                 yield Mark(start, end, Role.POINT)
         case "element" | "comment" | "emoji":
             yield Mark(start, end, Role.POINT)
