@@ -9,7 +9,6 @@ from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import analyse, length_scores, word_scores
 from mtformer.evaluate.metrics import bleu
 from mtformer.text.repetition import repeats
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
@@ -65,7 +64,7 @@ class Frequent(Tokenizer):
     def __init__(self, *words: str) -> None:
         self.vocabulary = ["</s>", "▁", *(f"▁{word}" for word in words), *map(chr, range(32, 128)), *"薯片条"]
 
-    def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
+    def encode_tgt(self, texts: Sequence[str]) -> list[list[int]]:
         rows = [[f"▁{text}"] if f"▁{text}" in self.vocabulary else ["▁", *text] for text in texts]
         return [[self.vocabulary.index(token) for token in (*row, "</s>")] for row in rows]
 

@@ -25,7 +25,6 @@ from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair, all_tags
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.preparation import Casing
@@ -315,11 +314,11 @@ def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> 
         assert 0.1 * len(plain) < n_changed < 0.9 * len(plain)
 
 
-def test_variations_go_with_sampled_tokens_and_annotated_terms(tokenizer: Tokenizer) -> None:
+def test_variations_go_with_annotated_terms(tokenizer: Tokenizer) -> None:
     terms = TermSampler(Glossary([("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de", share=1, seed=1)
     begin, _, end = tokenizer.markers or ()
     encoder = Encoder(tokenizer, 256, 6)
-    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, Sampling(0.2, 1), only(unpunctuated=0.5), terms))
+    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, only(unpunctuated=0.5), terms))
     annotated = [i for i in range(len(corpus)) if begin in corpus.src[i]]
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in annotated]
     shares = [sum(text.endswith(".") for text in texts) / len(texts), len(annotated) / len(PAIRS)]
@@ -397,13 +396,13 @@ def test_wrong_shares_are_reported_with_the_nearest_key(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def augmented(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with augmentation, sampled tokens and terms, and a run of two and a half epochs."""
+    """A project with augmentation and terms, and a run of two and a half epochs."""
     settings = {"max_steps": 30, "checkpoint_every": 4, "keep_last": 10, "validate_every": 15}
     project = make_project(tmp_path_factory.mktemp("augmented") / "project", **settings)
     (project.folder / "terms.tsv").write_text("dog\tHund\ncar\tAuto\n", encoding="utf-8")
     config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
     config["data"] |= {"augment": True, "terms": "terms.tsv"}
-    config["tokenizer"] |= {"sampling": 0.3, "vocab_size": 400}
+    config["tokenizer"] |= {"vocab_size": 400}
     project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     done = project.mtformer("train", project.config)
     assert done.status == 0, done.stderr

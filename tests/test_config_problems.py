@@ -59,10 +59,6 @@ def test_a_wrong_value_is_told_with_what_is_allowed(folder: Path, dotted: str, w
             ["C:6: tokenizer: user_symbols: with normalization = nfkc, no text contains ﬁ"],
         ),
         (
-            "{type: char, sampling: 0.1}",
-            ["C:6: tokenizer: sampling with type = char: a text has a single segmentation; remove sampling"],
-        ),
-        (
             "{model: a.en, src_model: a.en, tgt_model: a.de}",
             ["C:6: tokenizer: model is for both languages, src_model and tgt_model are for one each: set either"],
         ),

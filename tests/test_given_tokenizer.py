@@ -13,7 +13,6 @@ from mtformer.config import TokenizerConfig
 from mtformer.support.errors import UserError
 from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.adopt import adopt, read_tokenizer
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.sentencepiece_file import (
     Kind,
     Token,
@@ -71,13 +70,12 @@ def test_an_adopted_model_gets_symbols(settings: dict[str, Any]) -> None:
     assert tokenizer.markers is not None
     assert set(tokenizer.src.user_symbols) == {"{x}", inner}
     text = f"see {{x}}<term> {hiding.removeprefix('▁')}"
-    for sampling in (None, Sampling(0.2, 1)):
-        [ids] = tokenizer.encode_src([text], sampling)
-        tokens = tokenizer.src_tokens(ids)
-        assert "{x}" in tokens
-        assert inner in tokens
-        assert set(ids).isdisjoint(tokenizer.markers)
-        assert tokenizer.decode(ids) == text
+    [ids] = tokenizer.encode_src([text])
+    tokens = tokenizer.src_tokens(ids)
+    assert "{x}" in tokens
+    assert inner in tokens
+    assert set(ids).isdisjoint(tokenizer.markers)
+    assert tokenizer.decode(ids) == text
 
 
 @pytest.mark.parametrize("form", ["nfc", "nfkc", "identity"])
@@ -216,6 +214,3 @@ def test_models_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_tokenizer(TokenizerConfig(model=tmp_path / "text.model"))
     with pytest.raises(UserError, match=r"cannot read .*gone\.model: No such file"):
         read_tokenizer(TokenizerConfig(model=tmp_path / "gone.model"))
-    (tmp_path / "char.model").write_bytes(trained(model_type="char"))
-    with pytest.raises(UserError, match=r"tokenizer\.sampling with .*char\.model: .*single segmentation"):
-        read_tokenizer(TokenizerConfig(model=tmp_path / "char.model", sampling=0.1))

@@ -9,7 +9,6 @@ from conftest import EOS_ID
 
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
@@ -22,10 +21,6 @@ FORMS = ("nfc", "nfkc", "identity")
 def tokenizer_with(texts: list[str], **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"vocab_size": 1_200} | settings)
     return train_tokenizer([SentencePair(text, text) for text in texts], config, "en", "de", adjust=True)
-
-
-def samplings(tokenizer: Tokenizer) -> list[Sampling | None]:
-    return [None, Sampling(0.3, 1)] if tokenizer.src.type in ("unigram", "bpe") else [None]
 
 
 @pytest.fixture(scope="module", params=itertools.product(("unigram", "bpe", "char", "byte"), FORMS), ids="-".join)
@@ -43,11 +38,10 @@ def test_the_texts_are_in_twenty_scripts() -> None:
 def test_texts_come_back_as_they_were_normalized(tokenizer: Tokenizer) -> None:
     for script, text in TEXTS.items():
         expected = text if tokenizer.src.form == "identity" else normalize(text, tokenizer.src.form)
-        for sampling in samplings(tokenizer):
-            [src] = tokenizer.encode_src([text], sampling)
-            [tgt] = tokenizer.encode_tgt([text], sampling)
-            assert (tokenizer.decode_src(src), tokenizer.decode(tgt)) == (expected, expected), script
-            assert min(src[:-1]) > EOS_ID, script
+        [src] = tokenizer.encode_src([text])
+        [tgt] = tokenizer.encode_tgt([text])
+        assert (tokenizer.decode_src(src), tokenizer.decode(tgt)) == (expected, expected), script
+        assert min(src[:-1]) > EOS_ID, script
         assert tokenizer.src.normalize(text) == expected, script
 
 
@@ -108,11 +102,10 @@ def test_symbols_of_users_are_never_split(type: str) -> None:
     tokenizer = tokenizer_with(texts, type=type, user_symbols=symbols, vocab_size=300)
     assert tokenizer.src.user_symbols == symbols
     text = "x{name}{name}y ⟨br⟩ 😀, 😀 {nam"
-    for sampling in samplings(tokenizer):
-        [ids] = tokenizer.encode_tgt([text], sampling)
-        tokens = tokenizer.tgt_tokens(ids)
-        assert [token for token in tokens if token in symbols] == ["{name}", "{name}", "⟨br⟩", "😀,"]
-        assert tokenizer.decode(ids) == text
+    [ids] = tokenizer.encode_tgt([text])
+    tokens = tokenizer.tgt_tokens(ids)
+    assert [token for token in tokens if token in symbols] == ["{name}", "{name}", "⟨br⟩", "😀,"]
+    assert tokenizer.decode(ids) == text
     ids = tokenizer.encode_src([text])[0][:-1]
     spans = dict(zip(tokenizer.src_tokens(ids), tokenizer.src.spans(text, ids), strict=True))
     assert text[slice(*spans["⟨br⟩"])] == "⟨br⟩"

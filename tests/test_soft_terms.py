@@ -22,7 +22,6 @@ from mtformer.search.engine import Request, SearchRequest
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import MARKERS, Annotator, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import byte_of
@@ -91,19 +90,18 @@ def test_text_around_terms_keeps_its_tokens(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("type", ["unigram", "bpe"])
-@pytest.mark.parametrize("sampling", [None, Sampling(0.5, 1)])
-def test_no_text_becomes_a_marker(type: str, sampling: Sampling | None) -> None:
+def test_no_text_becomes_a_marker(type: str) -> None:
     pairs = [*PAIRS, *[SentencePair(" ".join(MARKERS), "".join(MARKERS))] * 50]
     tokenizer = tokenizer_with_markers(pairs, type=type)
     markers = set(tokenizer.markers or ())
     assert len(markers) == 3 and min(markers) > EOS_ID
     for text in ["<term>", "a <term>dog<is>Hund</term>", "".join(MARKERS), "<is> </term>"]:
-        for ids in (*tokenizer.encode_src([text], sampling), *tokenizer.encode_tgt([text], sampling)):
+        for ids in (*tokenizer.encode_src([text]), *tokenizer.encode_tgt([text])):
             assert markers.isdisjoint(ids)
             assert tokenizer.decode(ids) == text
-        assert markers.isdisjoint(tokenizer.encode_tgt_inside(text, sampling))
+        assert markers.isdisjoint(tokenizer.encode_tgt_inside(text))
     evil = Glossary([("<term>", "</term>")])
-    ids = Annotator(tokenizer, "de").encode("a <term> b", evil.find("a <term> b", word_rule("en")), sampling)
+    ids = Annotator(tokenizer, "de").encode("a <term> b", evil.find("a <term> b", word_rule("en")))
     assert [ids.count(marker) for marker in tokenizer.markers or ()] == [1, 1, 1]
 
 

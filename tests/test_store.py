@@ -32,7 +32,6 @@ from mtformer.support.files import write_folder_atomically
 from mtformer.support.processes import workers
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.pairs import SentencePair, fingerprint
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training import run
@@ -314,10 +313,7 @@ class Shouter(Augmenter):
         }
 
 
-@pytest.mark.parametrize("sampling", [None, Sampling(0.3, 5)])
-def test_an_epoch_varies_pairs_and_never_which_are_used(
-    tmp_path: Path, tokenizer: Tokenizer, sampling: Sampling | None
-) -> None:
+def test_an_epoch_varies_pairs_and_never_which_are_used(tmp_path: Path, tokenizer: Tokenizer) -> None:
     pairs = [SentencePair("", "leer"), *PAIRS]
     text = stored_text(text_of(tsv(tmp_path / "a.tsv", pairs)))
     capitals = tokenizer.encode_src([pair.src.upper() for pair in PAIRS])
@@ -328,7 +324,7 @@ def test_an_epoch_varies_pairs_and_never_which_are_used(
     plain = rows_of(kept.corpus)
     epochs = []
     for epoch in range(2):
-        variation = Variation(encoder, epoch, sampling, Shouter())
+        variation = Variation(encoder, epoch, Shouter())
         corpus = kept.varied(variation, ["shouted", epoch])
         in_memory = encoder.corpus(pairs, variation)
         assert rows_of(corpus) == rows_of(in_memory)
@@ -338,7 +334,7 @@ def test_an_epoch_varies_pairs_and_never_which_are_used(
         shouted = [i for i, found in enumerate(texts) if found.isupper()]
         assert 40 < len(shouted) < 84 and all((i + 1) % 3 == epoch % 3 for i in shouted)
         unchanged = [i for i in range(len(plain)) if (i + 1) % 3 != epoch % 3]
-        assert sampling or [rows_of(corpus)[i] for i in unchanged] == [plain[i] for i in unchanged]
+        assert [rows_of(corpus)[i] for i in unchanged] == [plain[i] for i in unchanged]
         epochs.append(rows_of(corpus))
     assert epochs[0] != epochs[1]
     assert rows_of(kept.corpus) == plain
@@ -359,7 +355,9 @@ def test_the_tokens_of_an_epoch_are_removed_after_it_and_those_of_the_last_one_a
 
 def test_a_run_that_ends_leaves_no_tokens_of_an_epoch(tmp_path: Path, own_cache: Path) -> None:
     project = make_project(tmp_path / "project", max_steps=2)
-    run.train(load_config(project.config, [f"run.dir={tmp_path / 'runs'}", "tokenizer.sampling=0.2"]))
+    run.train(
+        load_config(project.config, [f"run.dir={tmp_path / 'runs'}", "data.augment=true", "tokenizer.vocab_size=400"])
+    )
     assert [folder.parent.name for folder in folders(own_cache)] == ["text", "tokenizers", "tokens"]
 
 

@@ -15,7 +15,6 @@ from sentencepiece import SentencePieceTrainer
 from mtformer.config import TokenizerConfig
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
@@ -293,11 +292,10 @@ def test_names_of_special_tokens_in_a_text_are_text(type: Type, in_training: boo
     else:
         tokenizer = train([*PAIRS, *odd], type, vocab_size=300)
     texts = [*SPECIAL, *(f"the {name} house" for name in SPECIAL), *mixtures(300)]
-    for sampling in (None, Sampling(0.3, 1)):
-        for encode in (tokenizer.encode_src, tokenizer.encode_tgt):
-            rows = encode(texts, sampling)
-            assert min(id for row in rows for id in row[:-1]) > EOS_ID
-            assert [tokenizer.decode(row) for row in rows] == texts
+    for encode in (tokenizer.encode_src, tokenizer.encode_tgt):
+        rows = encode(texts)
+        assert min(id for row in rows for id in row[:-1]) > EOS_ID
+        assert [tokenizer.decode(row) for row in rows] == texts
 
 
 def test_a_model_with_other_special_tokens_is_refused() -> None:
@@ -360,17 +358,3 @@ def test_bytes_that_are_no_model_are_refused(damage: str, side: str) -> None:
     }[damage]
     with pytest.raises(UserError, match="not a SentencePiece model"):
         Tokenizer(bad, good) if side == "src" else Tokenizer(good, bad)
-
-
-@pytest.mark.parametrize(("kind", "alpha"), [("unigram", 0.1), ("bpe", 0.3)])
-def test_drawn_pieces_differ_by_seed_alone_and_spell_the_same_text(kind: str, alpha: float) -> None:
-    pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
-    config = TokenizerConfig.model_validate({"type": kind, "vocab_size": 320})
-    tokenizer = train_tokenizer(pairs, config, "en", "de", adjust=True)
-    texts = [pair.tgt for pair in pairs[:50]]
-    first, again, other = (tokenizer.encode_tgt(texts, Sampling(alpha, seed)) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
-    assert first != tokenizer.encode_tgt(texts)
-    assert [tokenizer.decode(row) for row in first] == [tokenizer.decode(row) for row in other] == texts
-    assert all(row[-1] == EOS_ID for row in first)

@@ -394,27 +394,6 @@ def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> Non
     assert kept == ["step-000012", "step-000008", "step-000006"]
 
 
-def test_where_pieces_are_drawn_each_epoch_has_its_own_and_a_resumed_one_the_same(tmp_path: Path) -> None:
-    def make(name: str, **settings: Any) -> ObservedTrainer:
-        sampling = ["tokenizer.sampling=0.2"]
-        return make_trainer(tmp_path / name, overrides=sampling, grad_accum_steps=2, max_steps=None, **settings)
-
-    whole = make("whole", max_epochs=3)
-    corpora: list[list[int]] = []
-    whole.before_update = lambda batches: corpora.append(whole.data.corpus.tgt.lengths.tolist())
-    whole.fit()
-    distinct = {tuple(lengths) for lengths in corpora}
-    assert len(distinct) == 3
-    interrupted = make("parts", max_epochs=3)
-    interrupt_in_step(interrupted, whole.state.step // 2, signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.fit()
-    resumed = make("parts", max_epochs=3)
-    assert resumed.resume()
-    resumed.fit()
-    assert all_equal(resumed.weights(), whole.weights())
-
-
 # Interrupted and resumed
 
 

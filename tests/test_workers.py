@@ -26,7 +26,6 @@ from mtformer.support.processes import workers
 from mtformer.support.processes.workers import in_order
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import MARKERS
 from mtformer.text.tokenizer.train import train_tokenizer
 
@@ -193,7 +192,7 @@ def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{n}"))
         text = stored_text(ParallelText([TsvFile(tsv=path)], *languages), {languages: Filters(["all"], languages)})
         tokens = TokenStore(text, encoder)
-        varied = tokens.varied(Variation(encoder, 3, Sampling(0.3, 1), terms=terms), 3)
+        varied = tokens.varied(Variation(encoder, 3, terms=terms), 3)
         rows = [
             [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
             for corpus in (tokens.corpus, varied)

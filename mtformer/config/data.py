@@ -209,8 +209,6 @@ class TokenizerConfig(Section):
     """Add tokens that stand for a number, a code or a name, in half of the training pairs whose sides share any, and in
     all texts to translate: such a translation has exactly the number of its source. Default: for 5,000 training pairs
     or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that it has."""
-    sampling: float = Field(default=0.0, ge=0, le=1)
-    """Sample another segmentation in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or BPE's merge dropout."""
     model: InputPath | None = None
     """A SentencePiece model to use for both languages instead of training one."""
     src_model: InputPath | None = None
@@ -242,8 +240,6 @@ class TokenizerConfig(Section):
             yield f"joint = {str(self.joint).lower()} with {key}: remove joint"
         if self.paths and self.character_coverage is not None:
             yield "character_coverage is for training a tokenizer; remove it, or model"
-        if self.sampling and self.type in ("char", "byte"):
-            yield f"sampling with type = {self.type}: a text has a single segmentation; remove sampling"
         form: Literal["NFC", "NFKC"] = "NFKC" if self.normalization == "nfkc" else "NFC"
         changed = [symbol for symbol in self.user_symbols if not unicodedata.is_normalized(form, symbol)]
         if changed and self.normalization != "identity":

@@ -19,7 +19,6 @@ from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import pair_with_slots
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import claim, find_words, word_rule
@@ -171,16 +170,13 @@ class TermSampler:
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
         self._share, self._seed = share, seed
 
-    def annotated(
-        self, pairs: Sequence[SentencePair], first: int, epoch: int, sampling: Sampling | None = None
-    ) -> dict[int, EncodedPair]:
+    def annotated(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, EncodedPair]:
         """Draw some of the pairs and some of the terms in each of them.
 
         Args:
             pairs: successive pairs of the text.
             first: the number of the first of them; the result depends on it, on the epoch and on the seed.
             epoch: the number of the epoch.
-            sampling: how to sample tokens.
 
         Returns:
             the pairs that have annotated terms, by their indices in ``pairs``.
@@ -194,8 +190,8 @@ class TermSampler:
             if usable:
                 chosen = random.permutation(len(usable))[: random.integers(1, len(usable), endpoint=True)]
                 matches, tgt = self._replaced([usable[i] for i in sorted(chosen)], tgt, random)
-                [tgt_ids] = self._tokenizer.encode_tgt([tgt], sampling)
-                rows[index] = EncodedPair(self._annotator.encode(src, matches, sampling=sampling), tgt_ids)
+                [tgt_ids] = self._tokenizer.encode_tgt([tgt])
+                rows[index] = EncodedPair(self._annotator.encode(src, matches), tgt_ids)
         return rows
 
     def _usable(self, src: str, tgt: str) -> list[tuple[Match, int]]:

@@ -27,7 +27,6 @@ from mtformer.support.files import digest_of, remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _FORMAT = 1
@@ -162,10 +161,10 @@ class Encoder:
         numbers, special_ids = np.concatenate(indices), self.tokenizer.special_ids
         return Corpus(*ids, numbers=numbers, drops=[drops], special_ids=special_ids)
 
-    def encode(self, pairs: Sequence[SentencePair], sampling: Sampling | None = None) -> list[EncodedPair]:
+    def encode(self, pairs: Sequence[SentencePair]) -> list[EncodedPair]:
         """Return both sides of each pair as ids."""
-        src = self.tokenizer.encode_src([pair.src for pair in pairs], sampling)
-        tgt = self.tokenizer.encode_tgt([pair.tgt for pair in pairs], sampling)
+        src = self.tokenizer.encode_src([pair.src for pair in pairs])
+        tgt = self.tokenizer.encode_tgt([pair.tgt for pair in pairs])
         return list(map(EncodedPair, src, tgt))
 
     def reason_to_drop(self, row: EncodedPair) -> str | None:
@@ -206,39 +205,35 @@ class Variation:
     Attributes:
         encoder: encodes the pairs that change.
         epoch: the number of the epoch.
-        sampling: how to sample tokens; None takes the likeliest ones.
         augmenter: varies the text of pairs; None does not.
         terms: annotates terms; None does not.
     """
 
     encoder: Encoder
     epoch: int
-    sampling: Sampling | None = None
     augmenter: Augmenter | None = None
     terms: TermSampler | None = None
 
     def __bool__(self) -> bool:
-        return any((self.sampling, self.augmenter, self.terms))
+        return any((self.augmenter, self.terms))
 
     def __call__(self, chunk: Chunk) -> Rows:
         """Return the pairs of a chunk that change."""
         pairs = unpack(chunk.packed)
-        drawn = self.sampling and Sampling(self.sampling.alpha, self.sampling.seed + chunk.first)
-        changed = self._encode(dict(enumerate(pairs)), drawn) if drawn else {}
+        changed = {}
         if self.augmenter:
             varied = self.augmenter.vary(pairs, chunk.first, self.epoch)
-            rows = self._encode(varied, drawn)
-            changed |= rows
-            for index in rows:
+            changed = self._encode(varied)
+            for index in changed:
                 pairs[index] = varied[index]
         if self.terms:
-            rows = self.terms.annotated(pairs, chunk.first, self.epoch, drawn)
+            rows = self.terms.annotated(pairs, chunk.first, self.epoch)
             changed |= {index: row for index, row in rows.items() if max(map(len, row)) <= self.encoder.max_length}
         return self.encoder.rows(changed)
 
-    def _encode(self, pairs: Mapping[int, SentencePair], sampling: Sampling | None) -> dict[int, EncodedPair]:
+    def _encode(self, pairs: Mapping[int, SentencePair]) -> dict[int, EncodedPair]:
         """Encode pairs, by their indices in the chunk, except those that cannot be learned from."""
-        rows = dict(zip(pairs, self.encoder.encode(list(pairs.values()), sampling), strict=True))
+        rows = dict(zip(pairs, self.encoder.encode(list(pairs.values())), strict=True))
         return {index: row for index, row in rows.items() if not self.encoder.reason_to_drop(row)}
 
 

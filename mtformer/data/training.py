@@ -19,7 +19,6 @@ from mtformer.text.glossary import Glossary
 from mtformer.text.known_words import known_words
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.pairs import Drops, prefixes_of_sources
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
@@ -78,13 +77,11 @@ class TrainingData:
 
     def begin(self, epoch: int) -> None:
         """Vary the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
-        alpha, seed = self._config.tokenizer.sampling, self._config.training.seed
-        sampling = Sampling(alpha, derive_seed(seed, epoch)) if alpha else None
-        variation = Variation(self._encoder, epoch, sampling, self._augmenter, self._terms)
+        variation = Variation(self._encoder, epoch, self._augmenter, self._terms)
         if variation:
             data = self._config.data
             varied = self._augmenter.identity if self._augmenter else None
-            settings: JsonValue = [epoch, seed, alpha, varied, self._terms_digest, data.terms_share]
+            settings: JsonValue = [epoch, self._config.training.seed, varied, self._terms_digest, data.terms_share]
             self.corpus = self._tagged(self._tokens.varied(variation, settings))
 
     def end(self) -> None:

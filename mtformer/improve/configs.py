@@ -82,8 +82,7 @@ class Configs:
         """Write the config that trains a model on, with ``texts`` besides the original one."""
         values = self._values(name, texts, max_steps=n_steps, keep_best=N_BEST)
         values["data"]["test"] = self._test()
-        values["tokenizer"] = {"sampling": self.resolved.tokenizer.sampling}
-        values["model"] = {}
+        values["tokenizer"] = values["model"] = {}
         values["training"] |= {"init_from": str(start.absolute()), "learning_rate": None, "warmup_steps": None}
         return self._written(name, values)
 
@@ -115,7 +114,7 @@ class Configs:
     def _tokenizer(self, *, reverse: bool = False) -> dict[str, Any]:
         """Return the section that names the tokenizer of the baseline: an ensemble needs the same one."""
         settings = self.resolved.tokenizer
-        kept = {"user_symbols": settings.user_symbols, "slots": settings.slots, "sampling": settings.sampling}
+        kept = {"user_symbols": settings.user_symbols, "slots": settings.slots}
         if settings.joint:
             return kept | {"model": str(self.baseline.joint_tokenizer.absolute())}
         src, tgt = self.baseline.separate_tokenizers[:: -1 if reverse else 1]

@@ -131,7 +131,7 @@ def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> T
         )
 
     varied = Augmenter(shares, seed=seed, languages=config.data.language_pairs).identity if shares else None
-    settings = config.tokenizer.model_dump(mode="json", exclude={"sampling"})
+    settings = config.tokenizer.model_dump(mode="json")
     return stored_tokenizer(
         inputs.text, [settings, list(src_langs), list(tgt_langs), seed, adjust, list(symbols), varied], train
     )

@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Section)
 # Settings of the model that change no weight's shape or meaning.
 _MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
 # The old tokens stay as they are with any of these.
-_MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling", "user_symbols")
+_MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "user_symbols")
 _PARTS = {
     "embeddings": (
         *("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
@@ -53,11 +53,6 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         normalization=bundle.tokenizer.src.form,
         slots=bundle.tokenizer.has_slots,
     )
-    if config.tokenizer.sampling and base.type in ("char", "byte"):
-        raise UserError(
-            f"tokenizer.sampling with {config.training.init_from}, which has tokenizer.type = {base.type}: a text "
-            "has a single segmentation; remove sampling"
-        )
     if missing := set(config.tokenizer.user_symbols) - set(bundle.tokenizer.src.user_symbols):
         problems.append(f"tokenizer.user_symbols: the bundle has no {', '.join(sorted(missing))}")
     model = _inherit(config.model, ModelConfig.of(architecture), _MAY_DIFFER, "model", problems)

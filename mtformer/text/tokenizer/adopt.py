@@ -66,11 +66,6 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
             raise UserError(
                 f"tokenizer.{key} = {given} contradicts {config.paths[0]}, with which it is {value}: remove {key}"
             )
-    if config.sampling and tokenizer.src.type in ("char", "byte"):
-        raise UserError(
-            f"tokenizer.sampling with {config.paths[0]}: with tokens for characters, a text has a single segmentation; "
-            "remove sampling"
-        )
     return GivenTokenizer(tokenizer, TokenizerConfig.model_validate(config.model_dump() | decided))
 
 

@@ -9,7 +9,6 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.slots import SLOTS
-from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
@@ -114,18 +113,18 @@ class Tokenizer:
         """The number of tokens, or that of the language with more of them."""
         return max(self.src_vocab_size, self.tgt_vocab_size)
 
-    def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
+    def encode_src(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn source texts into ids, each beginning with the source prefix and ending in EOS."""
-        rows = self.src.encode(texts, sampling)
+        rows = self.src.encode(texts)
         return [[*self.prefixes.src, *row] for row in rows] if self.prefixes.src else rows
 
-    def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
+    def encode_tgt(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn target texts into ids, each ending in EOS; batching prepends the start."""
-        return self.tgt.encode(texts, sampling)
+        return self.tgt.encode(texts)
 
-    def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
+    def encode_tgt_inside(self, text: str) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        return self.tgt.encode([text], sampling, inside=True)[0][:-1]
+        return self.tgt.encode([text], inside=True)[0][:-1]
 
     @cached_property
     def markers(self) -> tuple[int, ...] | None:
@@ -174,38 +173,37 @@ class Annotator:
         self._tokenizer, self._markers = tokenizer, tokenizer.markers
         self._tgt_has_spaces = is_written_with_spaces(tgt_lang)
 
-    def encode(self, text: str, matches: Sequence[Match], sampling: Sampling | None = None) -> list[int]:
+    def encode(self, text: str, matches: Sequence[Match]) -> list[int]:
         """Turn a normalized source text into ids, ended by EOS, with the translations of terms in it.
 
         Args:
             text: the text.
             matches: the terms in it, in order.
-            sampling: how to sample the tokens of the text and of the translations; None takes the likeliest ones.
         """
         begin, middle, end = self._markers
         ids = list(self._tokenizer.prefixes.src)
         place = 0
         for match in matches:
-            ids += [*self._part(text, place, match.start, sampling), begin]
-            ids += [*self._part(text, match.start, match.end, sampling), middle]
-            ids += [*self._translation(match.term.tgt, sampling), end]
+            ids += [*self._part(text, place, match.start), begin]
+            ids += [*self._part(text, match.start, match.end), middle]
+            ids += [*self._translation(match.term.tgt), end]
             place = match.end
-        return [*ids, *self._part(text, place, len(text), sampling), self._tokenizer.special_ids.eos]
+        return [*ids, *self._part(text, place, len(text)), self._tokenizer.special_ids.eos]
 
     def n_added(self, term: Term) -> int:
         """Return how many tokens the annotation of a term adds to a text."""
-        return len(self._markers) + len(self._translation(term.tgt, None))
+        return len(self._markers) + len(self._translation(term.tgt))
 
-    def _part(self, text: str, start: int, end: int, sampling: Sampling | None) -> list[int]:
+    def _part(self, text: str, start: int, end: int) -> list[int]:
         """Encode ``text[start:end]`` with the tokens that it has within the text, where they end at its ends."""
         part = text[start:end]
         follows_space = start == 0 or part.startswith(" ") or text[start - 1] == " "
-        return self._encode(part.strip(), sampling, inside=not follows_space) if part.strip() else []
+        return self._encode(part.strip(), inside=not follows_space) if part.strip() else []
 
-    def _translation(self, text: str, sampling: Sampling | None) -> list[int]:
-        return self._encode(text, sampling, inside=not self._tgt_has_spaces)
+    def _translation(self, text: str) -> list[int]:
+        return self._encode(text, inside=not self._tgt_has_spaces)
 
-    def _encode(self, text: str, sampling: Sampling | None, *, inside: bool) -> list[int]:
+    def _encode(self, text: str, *, inside: bool) -> list[int]:
         if inside:  # both languages have the same tokens, and only texts of the source have a prefix
-            return self._tokenizer.encode_tgt_inside(text, sampling)
-        return self._tokenizer.encode_tgt([text], sampling)[0][:-1]
+            return self._tokenizer.encode_tgt_inside(text)
+        return self._tokenizer.encode_tgt([text])[0][:-1]

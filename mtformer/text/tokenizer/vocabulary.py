@@ -12,7 +12,6 @@ from sentencepiece import SentencePieceProcessor
 from mtformer.config import Normalization, TokenizerType
 from mtformer.model.architecture import SpecialIds
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.sampling import Sampler, Sampling
 from mtformer.text.tokenizer.sentencepiece_file import (
     BPE,
     CHARACTERS,
@@ -91,10 +90,6 @@ class Vocabulary:
         """The same model, for text that follows other text without a space."""
         return SentencePieceProcessor(model_proto=without_dummy_prefix(self._data))
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(read_tokens(self._data), self._settings.algorithm, self._processor, self._inside)
-
     @property
     def vocab_size(self) -> int:
         """The number of tokens."""
@@ -142,13 +137,8 @@ class Vocabulary:
         """Return the ids of tokens."""
         return self._processor.piece_to_id(list(tokens))
 
-    def encode(
-        self, texts: Sequence[str], sampling: Sampling | None = None, *, inside: bool = False
-    ) -> list[list[int]]:
+    def encode(self, texts: Sequence[str], *, inside: bool = False) -> list[list[int]]:
         """Turn texts into ids, each ending in EOS; ``inside`` those that follow other text without a space."""
-        if sampling is not None:
-            rows = self._sampler.encode([self.normalize(text) for text in texts], sampling, inside=inside)
-            return [[*self._known(row), self.special_ids.eos] for row in rows]
         processor = self._inside if inside else self._processor
         texts = [normalize(text, self.form) for text in texts]
         if len(texts) == 1:  # a list starts threads, which take 20 times as long
@@ -160,15 +150,14 @@ class Vocabulary:
         spells = [partial(processor.encode, text, out_type=str) for text in texts]
         return list(map(self._known, rows, spells))
 
-    def _known(self, ids: list[int], spell: Callable[[], list[str]] | None = None) -> list[int]:
+    def _known(self, ids: list[int], spell: Callable[[], list[str]]) -> list[int]:
         """Return ids with those that the Transformer knows for the tokens that it or SentencePiece does not know."""
         n_known, unk = self._settings.n_known, self.special_ids.unk
         if n_known is None or (unk not in ids and max(ids, default=0) < n_known):
             return ids
-        spelled = spell() if spell is not None else []
         return [
             i if i < n_known and i != unk else self._unused.get(token or "", unk)
-            for i, token in zip_longest(ids, spelled[: len(ids)])
+            for i, token in zip_longest(ids, spell()[: len(ids)])
         ]
 
     @cached_property
