@@ -147,7 +147,6 @@ def test_keys_that_a_later_version_may_leave_out_are_optional(saved: Path) -> No
         bleu_tokenize=...,
         architecture__dropout=...,
         architecture__attention_dropout=...,
-        architecture__layer_drop=...,
     )(saved)
     assert load_bundle(saved).header.scores == {}
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,8 @@ from forked import run, run_ranks
 from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
-from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import Config, Facts, resolve
-from mtformer.support.errors import UserError
-from mtformer.training.finetune import inherit
-from mtformer.training.model import build_model, describe_model
+from mtformer.bundle.format import load_bundle
+from mtformer.config import Config
 
 SETTINGS: dict[str, Any] = {
     "max_tokens": 64,
@@ -105,11 +101,3 @@ def config_of(training: dict[str, Any], **model: Any) -> Config:
 def test_what_cannot_be_sharded_is_told() -> None:
     with pytest.raises(ValidationError, match="max_tokens = auto tries a whole model on each device"):
         config_of({"shard": True, "max_tokens": "auto"})
-    with pytest.raises(ValidationError, match=r"model.layer_drop = 0\.1: each rank would skip other layers"):
-        config_of({"shard": True}, layer_drop=0.1)
-    tokenizer = load_bundle(Path(__file__).parent / "fixtures" / "bundle-2.safetensors").tokenizer
-    config = resolve(config_of({}, layer_drop=0.1), Facts(n_pairs=1))
-    model = build_model(config, tokenizer)
-    bundle = Bundle(model, tokenizer, describe_model(config, model, tokenizer))
-    with pytest.raises(UserError, match=r"model.layer_drop = 0\.1, where training.shard needs 0"):
-        inherit(config_of({"shard": True, "init_from": "model.safetensors"}), bundle)

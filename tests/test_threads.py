@@ -112,7 +112,7 @@ def test_threads_compute_the_gradient_of_the_whole_batch(n_threads: int) -> None
 
 
 def trained_with_delays(monkeypatch: pytest.MonkeyPatch, seed: int) -> tuple[Tensor, list[float]]:
-    """Train with dropout, layer drop and Muon in three threads, each of which waits at times that the seed draws."""
+    """Train with dropout and Muon in three threads, each of which waits at times that the seed draws."""
     delays, summed_loss = random.Random(seed), module.summed_loss
 
     def late(*arguments: Any, **keywords: Any) -> object:
@@ -122,7 +122,6 @@ def trained_with_delays(monkeypatch: pytest.MonkeyPatch, seed: int) -> tuple[Ten
     with monkeypatch.context() as patch:
         patch.setattr(module, "summed_loss", late)
         updater = make_updater(dropout=0.3, threads=3, optimizer="muon", ema_decay=0.9)
-        updater.model.architecture = updater.model.architecture.model_copy(update={"layer_drop": 0.5})
         losses = [updater.update(batches_of(range(8)), step, 0.01).loss for step in range(1, 6)]
     return weights(updater), losses
 

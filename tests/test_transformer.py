@@ -165,20 +165,6 @@ def test_without_positions_the_source_is_a_set_but_the_target_is_not() -> None:
     ).abs().max() > 1e-3
 
 
-def test_layer_drop_leaves_out_whole_layers_in_training_only() -> None:
-    model = make_model(n_encoder_layers=4, n_decoder_layers=4, layer_drop=0.25, dropout=0.0)
-    calls: list[nn.Module] = []
-    for layer in (*model.encoder_layers, *model.decoder_layers):
-        layer.register_forward_hook(lambda layer, _inputs, _output: calls.append(layer))
-    whole = model(SRC, SRC_MASK, TGT_IN)
-    assert len(calls) == 8
-    model.train()
-    outputs = [model(SRC, SRC_MASK, TGT_IN) for _ in range(100)]
-    assert 0.7 < (len(calls) - 8) / 800 < 0.8
-    assert any(torch.equal(out, whole) for out in outputs)
-    assert not all(torch.equal(out, whole) for out in outputs)
-
-
 def test_learned_positions_are_rows_of_the_weight_and_the_last_serves_all_later_ones() -> None:
     positions = LearnedPositions(d_model=D, n_positions=4)
     nn.init.normal_(positions.weight)

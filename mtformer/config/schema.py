@@ -72,8 +72,6 @@ class ModelConfig(Section):
     """Dropout of sub-layer outputs and of embeddings, as in the paper."""
     attention_dropout: Probability = 0.0
     """Dropout of attention weights; the paper's equations have none, but its implementation and many tutorials do."""
-    layer_drop: Probability = 0.0
-    """The probability of skipping a layer in training (LayerDrop, Fan et al. 2020); for deep models."""
     norm: Literal["pre", "post"] = "pre"
     """Normalize before each sub-layer, or after its residual sum as in the paper."""
     norm_type: NormName = "layernorm"
@@ -325,11 +323,6 @@ class Config(Section):
         return cls.model_validate(sections)
 
     def _contradictions(self) -> Iterator[str]:
-        if self.training.shard and self.model.layer_drop:
-            yield (
-                f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would skip other "
-                "layers and wait for the others there; set one of them to its default"
-            )
         if self.training.init_from is None and any(source.general for source in (*self.data.train, *self.data.valid)):
             yield "data: a general source without training.init_from, whose text it would be: set both or neither"
         if self.training.init_from is not None and self.tokenizer.paths:

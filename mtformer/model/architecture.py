@@ -155,7 +155,6 @@ class Architecture(Stored):
             positions.
         dropout: the rate of sub-layer outputs and of embeddings in training.
         attention_dropout: that of attention weights.
-        layer_drop: the probability that training skips a layer.
     """
 
     d_model: int = Field(ge=2, le=2**16)
@@ -177,7 +176,6 @@ class Architecture(Stored):
     max_length: int = Field(ge=2, le=2**16)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    layer_drop: float = Field(default=0.0, ge=0, lt=1)
 
     @property
     def d_head(self) -> int:

@@ -30,11 +30,6 @@ def randomness_from(seed: int) -> Iterator[None]:
         _of_thread.generator = before
 
 
-def random_number() -> float:
-    """Draw a number from 0 to 1, 1 excluded."""
-    return torch.rand((), generator=_of_thread.generator).item()
-
-
 class Dropout(nn.Module):
     """In training, zero each value with probability ``p`` and scale the others to preserve the mean.
 

@@ -1,12 +1,11 @@
 """The encoder-decoder Transformer (figure 1 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
 
 import math
-from collections.abc import Iterable
 
 from torch import Tensor, nn
 
 from mtformer.model.architecture import Architecture
-from mtformer.model.dropout import Dropout, random_number
+from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
 from mtformer.model.lora import stacked_matrices
 from mtformer.model.output import OutputHead
@@ -59,7 +58,7 @@ class Transformer(nn.Module):
         """Turn source ids (B, S) into the memory (B, S, D)."""
         x = self.embed_src(src)
         mask = src_mask[:, None, None, :]  # (B, 1, 1, S): for all heads and queries
-        for layer in self._kept(self.encoder_layers):
+        for layer in self.encoder_layers:
             x = layer(x, mask)
         return self.encoder_norm(x)
 
@@ -67,7 +66,7 @@ class Transformer(nn.Module):
         """Turn target ids (B, T) and the memory (B, S, D) into the decoder's output (B, T, D)."""
         x = self.embed_tgt(tgt_in)
         mask = src_mask[:, None, None, :]
-        for layer in self._kept(self.decoder_layers):
+        for layer in self.decoder_layers:
             x = layer(x, memory, mask)
         return self.decoder_norm(x)
 
@@ -82,13 +81,6 @@ class Transformer(nn.Module):
     def embed_tgt(self, tgt: Tensor, start: int | Tensor = 0) -> Tensor:
         """Turn target ids (B, T) at positions from ``start`` on into the decoder's input (B, T, D)."""
         return self._embed(tgt, self.tgt_embedding, self.tgt_positions, self.decoder_input_norm, start)
-
-    def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
-        """Drop, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
-        layer_drop = self.architecture.layer_drop
-        if not self.training or not layer_drop:
-            return layers
-        return [layer for layer in layers if random_number() >= layer_drop] or [layers[-1]]
 
     def _embed(
         self, ids: Tensor, embedding: nn.Module, positions: nn.Module, norm: nn.Module, start: int | Tensor

@@ -120,7 +120,7 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
 def _shape(bundle: Bundle) -> dict[str, object]:
     """Return the settings of a model that determine the meaning of its weights."""
     architecture = bundle.header.architecture
-    free = {"dropout", "attention_dropout", "layer_drop"}
+    free = {"dropout", "attention_dropout"}
     if architecture.positions != "learned":
         free.add("max_length")
     return architecture.model_dump(exclude=free)

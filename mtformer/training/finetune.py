@@ -23,7 +23,7 @@ from mtformer.training.transfer import translates
 S = TypeVar("S", bound=Section)
 
 # Settings of the model that change no weight's shape or meaning.
-_MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
+_MAY_DIFFER = ("preset", "dropout", "attention_dropout")
 # The old tokens stay as they are with any of these.
 _MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "user_symbols")
 _PARTS = {
@@ -75,8 +75,6 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         )
     if wrong := sorted({*tags.values()} - {*symbols}) + sorted({*tags} & {*symbols}):
         problems.append(f"training.like: it {'has' if wrong[0] in symbols else 'lacks'} the token {wrong[0]}")
-    if config.training.shard and model.layer_drop:
-        problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
         raise UserError(f"{config.training.init_from} (training.init_from) is a different model: {'; '.join(problems)}")
     return Base(model, tokenizer, prefixes, is_tuned=translates(bundle, config.data.language_pairs))

@@ -72,7 +72,7 @@ class Updater:
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
-        can_capture = has_graphs(self.device) and not is_sharded(model) and not model.architecture.layer_drop
+        can_capture = has_graphs(self.device) and not is_sharded(model)
         self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device) if can_capture else None
 
     def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
