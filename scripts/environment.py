@@ -42,7 +42,10 @@ def run(*command: str) -> None:
     # Nothing in our virtual environments is compiled; if Python may not keep what it compiles, torch takes twice as
     # long to import in each of the hundred processes that the tests start.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    status = subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode
+    try:
+        status = subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode
+    except KeyboardInterrupt:  # which the program has received as well
+        status = 130
     if status:
         sys.exit(status if status > 0 else 1)
 

@@ -48,10 +48,11 @@ def source_label(source: Any) -> str:
     directions = given.pop("directions", [])
     mixing = [f"{key} {given.pop(key)}" for key in ("weight", "tag") if key in given]
     mixing += ["general"] * given.pop("general", False)
-    return ", ".join([*map(str, given.values()), *directions, *mixing])
+    values = [f"{key} {value:,}" if isinstance(value, int) else str(value) for key, value in given.items()]
+    return ", ".join([*values, *directions, *mixing])
 
 
 def _scores(header: Header) -> str:
     scores = header.scores
-    shown = [f"{title} {scores[name]:.4g}" for name, title in METRIC_NAMES.items() if name in scores]
+    shown = [f"{title} {scores[name]:.2f}" for name, title in METRIC_NAMES.items() if name in scores]
     return ", ".join(shown) + (f" at step {header.step:,}" if shown and header.step is not None else "")
