@@ -19,6 +19,11 @@ function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+/** A table with a row of cells as its head. */
+function table(attributes, head, rows) {
+  return el("table", attributes, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
+}
+
 function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }

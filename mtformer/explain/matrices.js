@@ -285,29 +285,18 @@ function numbersTable(trace, block, matrix, head) {
   return el(
     "div",
     { class: "scroll", tabindex: 0, role: "group", "aria-label": nameOf(block, head) },
-    el(
-      "table",
+    table(
       { class: "numbers" },
-      el(
-        "thead",
-        {},
+      [
+        el("td", {}),
+        indices(matrix.columns).map((i) => el("th", { class: "number", scope: "col", lang: "" }, columnName(i))),
+      ],
+      tokensOf(trace, block.rows).map((token, row) =>
         el(
           "tr",
           {},
-          el("td", {}),
-          indices(matrix.columns).map((i) => el("th", { class: "number", scope: "col", lang: "" }, columnName(i))),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        tokensOf(trace, block.rows).map((token, row) =>
-          el(
-            "tr",
-            {},
-            el("th", { scope: "row", lang: "" }, tokenText(token)),
-            indices(matrix.columns).map((column) => cell(row, column)),
-          ),
+          el("th", { scope: "row", lang: "" }, tokenText(token)),
+          indices(matrix.columns).map((column) => cell(row, column)),
         ),
       ),
     ),

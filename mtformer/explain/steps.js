@@ -67,48 +67,37 @@ function part(title, hint, ...content) {
 }
 
 function bars(step) {
-  return el(
-    "table",
+  return table(
     { class: "bars" },
-    el(
-      "thead",
-      {},
+    [
+      el("th", { class: "number" }, say("rank")),
+      el("th", {}, say("token")),
+      el("th", {}, say("probability")),
+      el("th", { class: "number" }, say("log")),
+    ],
+    step.candidates.map((candidate, index) =>
       el(
         "tr",
-        {},
-        el("th", { class: "number" }, say("rank")),
-        el("th", {}, say("token")),
-        el("th", {}, say("probability")),
-        el("th", { class: "number" }, say("log")),
-      ),
-    ),
-    el(
-      "tbody",
-      {},
-      step.candidates.map((candidate, index) =>
+        { class: index === step.chosen ? "chosen" : "" },
+        el("td", { class: "number" }, candidate.rank),
         el(
-          "tr",
-          { class: index === step.chosen ? "chosen" : "" },
-          el("td", { class: "number" }, candidate.rank),
-          el(
-            "td",
-            {},
-            tokenNode(candidate.token),
-            index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? say("forced") : say("chosen")) : null,
-            lesson?.forceButton(step, candidate, index === step.chosen),
-          ),
-          el(
-            "td",
-            {},
-            el(
-              "div",
-              { class: "bar" },
-              el("span", { class: "fill", "--part": candidate.probability }),
-              percent(candidate.probability),
-            ),
-          ),
-          el("td", { class: "number" }, number(candidate.log_prob, 3)),
+          "td",
+          {},
+          tokenNode(candidate.token),
+          index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? say("forced") : say("chosen")) : null,
+          lesson?.forceButton(step, candidate, index === step.chosen),
         ),
+        el(
+          "td",
+          {},
+          el(
+            "div",
+            { class: "bar" },
+            el("span", { class: "fill", "--part": candidate.probability }),
+            percent(candidate.probability),
+          ),
+        ),
+        el("td", { class: "number" }, number(candidate.log_prob, 3)),
       ),
     ),
   );

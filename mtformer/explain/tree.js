@@ -224,24 +224,17 @@ function finishedTable(trace, search) {
     el(
       "div",
       { class: "scroll" },
-      el(
-        "table",
+      table(
         { class: "finished" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("th", { class: "number" }, say("rank")),
-            el("th", {}, say("translation")),
-            el("th", { class: "number" }, say("length")),
-            el("th", { class: "number" }, say("log probability")),
-            el("th", { class: "number" }, say("length penalty")),
-            el("th", { class: "number" }, say("score")),
-          ),
-        ),
-        el("tbody", {}, rows),
+        [
+          el("th", { class: "number" }, say("rank")),
+          el("th", {}, say("translation")),
+          el("th", { class: "number" }, say("length")),
+          el("th", { class: "number" }, say("log probability")),
+          el("th", { class: "number" }, say("length penalty")),
+          el("th", { class: "number" }, say("score")),
+        ],
+        rows,
       ),
     ),
     more,

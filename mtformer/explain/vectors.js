@@ -81,25 +81,14 @@ function vectorPath(trace, levels, other, place) {
 function cosineTable(rows, isPair) {
   const bar = (value) =>
     el("td", {}, value === null ? "" : el("div", { class: "bar" }, el("span", { class: "fill", "--part": Math.max(0, value) }), number(value, 2)));
-  return el(
-    "table",
+  return table(
     { class: "cosines" },
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        el("th", {}, say("after")),
-        el("th", {}, say("cosine to its embedding")),
-        isPair && el("th", {}, say("cosine to itself in the other sentence")),
-      ),
-    ),
-    el(
-      "tbody",
-      {},
-      rows.map(({ name, turned, apart }) => el("tr", {}, el("th", { scope: "row" }, name), bar(turned), isPair && bar(apart))),
-    ),
+    [
+      el("th", {}, say("after")),
+      el("th", {}, say("cosine to its embedding")),
+      isPair && el("th", {}, say("cosine to itself in the other sentence")),
+    ],
+    rows.map(({ name, turned, apart }) => el("tr", {}, el("th", { scope: "row" }, name), bar(turned), isPair && bar(apart))),
   );
 }
 

@@ -14,36 +14,25 @@ function prefixPart(trace) {
     el(
       "div",
       { class: "scroll" },
-      el(
-        "table",
+      table(
         {},
-        el(
-          "thead",
-          {},
-          el(
+        [
+          el("th", {}, say("forced token")),
+          el("th", { class: "number" }, say("rank")),
+          el("th", { class: "number" }, say("probability")),
+          el("th", {}, say("its own choice")),
+        ],
+        forced.map((step) => {
+          const chosen = step.candidates[step.chosen];
+          return el(
             "tr",
             {},
-            el("th", {}, say("forced token")),
-            el("th", { class: "number" }, say("rank")),
-            el("th", { class: "number" }, say("probability")),
-            el("th", {}, say("its own choice")),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          forced.map((step) => {
-            const chosen = step.candidates[step.chosen];
-            return el(
-              "tr",
-              {},
-              el("td", {}, tokenNode(chosen.token)),
-              el("td", { class: "number" }, chosen.rank),
-              el("td", { class: "number" }, percent(chosen.probability)),
-              el("td", {}, chosen.rank === 1 ? say("the same") : tokenNode(step.candidates[0].token)),
-            );
-          }),
-        ),
+            el("td", {}, tokenNode(chosen.token)),
+            el("td", { class: "number" }, chosen.rank),
+            el("td", { class: "number" }, percent(chosen.probability)),
+            el("td", {}, chosen.rank === 1 ? say("the same") : tokenNode(step.candidates[0].token)),
+          );
+        }),
       ),
     ),
   ];
@@ -57,35 +46,24 @@ function whyNotPart(trace) {
       el(
         "div",
         { class: "scroll" },
-        el(
-          "table",
+        table(
           {},
-          el(
-            "thead",
-            {},
+          [
+            el("th", { class: "number" }, say("step")),
+            el("th", {}, say("first token that differs")),
+            el("th", { class: "number" }, say("rank")),
+            el("th", { class: "number" }, say("log probability")),
+            el("th", { class: "number" }, say("below the choice")),
+          ],
+          one.steps.map((step) =>
             el(
               "tr",
-              {},
-              el("th", { class: "number" }, say("step")),
-              el("th", {}, say("first token that differs")),
-              el("th", { class: "number" }, say("rank")),
-              el("th", { class: "number" }, say("log probability")),
-              el("th", { class: "number" }, say("below the choice")),
-            ),
-          ),
-          el(
-            "tbody",
-            {},
-            one.steps.map((step) =>
-              el(
-                "tr",
-                { class: step.step === one.pruned_at ? "chosen" : "" },
-                el("td", { class: "number" }, step.step),
-                el("td", {}, tokenNode(step.token)),
-                el("td", { class: "number" }, step.rank),
-                el("td", { class: "number" }, number(step.log_prob)),
-                el("td", { class: "number" }, number(step.gap)),
-              ),
+              { class: step.step === one.pruned_at ? "chosen" : "" },
+              el("td", { class: "number" }, step.step),
+              el("td", {}, tokenNode(step.token)),
+              el("td", { class: "number" }, step.rank),
+              el("td", { class: "number" }, number(step.log_prob)),
+              el("td", { class: "number" }, number(step.gap)),
             ),
           ),
         ),
@@ -164,21 +142,14 @@ async function checkpointsPart(checkpoints, bos) {
     el(
       "div",
       { class: "scroll" },
-      el(
-        "table",
+      table(
         { class: "checkpoints" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("th", { class: "number" }, say("step")),
-            el("th", {}, say("translation")),
-            el("th", { class: "number" }, say("log probability")),
-          ),
-        ),
-        el("tbody", {}, rows),
+        [
+          el("th", { class: "number" }, say("step")),
+          el("th", {}, say("translation")),
+          el("th", { class: "number" }, say("log probability")),
+        ],
+        rows,
       ),
     ),
     choice(
