@@ -7,9 +7,10 @@ import pytest
 import torch
 from conftest import BOS_ID, EOS_ID, PAD_ID
 
-from mtformer.data import batches as batching
+from mtformer.data import buckets as buckets_module
 from mtformer.data.arrays import Ragged
 from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
+from mtformer.data.buckets import buckets_of
 from mtformer.data.tokens import Corpus
 from mtformer.search.engine import fill_batches
 
@@ -197,23 +198,31 @@ def test_buckets_are_never_longer_than_the_longest_pair() -> None:
     assert (max(b.src_length for b in batches), max(b.tgt_length for b in batches)) == (99, 122)
 
 
+def test_pairs_of_nearly_the_same_lengths_share_a_bucket() -> None:
+    """The example of :mod:`mtformer.data.buckets`."""
+    lengths = [(3, 4), (3, 4), (3, 5), (17, 17), (18, 17), (40, 41)]
+    buckets = buckets_of(corpus_of([(row_of(s), row_of(t)) for s, t in lengths]))
+    assert buckets.lengths.tolist() == [[3, 5], [18, 18], [40, 41]]
+    assert buckets.of_pair.tolist() == [0, 0, 0, 1, 1, 2]
+
+
 def test_buckets_are_computed_once_for_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = random_corpus(500)
     first = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
-    monkeypatch.setattr(batching, "_buckets", None)
+    monkeypatch.setattr(buckets_module, "_merged", None)
     assert rows(epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)) == rows(first)
 
 
 def test_many_distinct_lengths_are_rounded_more_coarsely_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
     n_cells: list[int] = []
-    cluster = batching._buckets
+    cluster = buckets_module._merged
 
     def count(cells: np.ndarray, *arguments: Any) -> np.ndarray:
         n_cells.append(len(cells))
         return cluster(cells, *arguments)
 
-    monkeypatch.setattr(batching, "_buckets", count)
-    monkeypatch.setattr(batching, "_MOST_CELLS", 100)
+    monkeypatch.setattr(buckets_module, "_merged", count)
+    monkeypatch.setattr(buckets_module, "_MOST_CELLS", 100)
     corpus = random_corpus()
     batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
     assert 0 < max(n_cells) <= 100

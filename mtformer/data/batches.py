@@ -8,19 +8,15 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mtformer.data.buckets import buckets_of, first_containing
 from mtformer.data.tokens import Corpus
 
-_MOST_BUCKETS = 64  # oneDNN caches 1,024 kernels; more buckets overflow the cache, so that only padding can be saved
 _MOST_GROWTH = 1.25  # leftover pairs move to a bucket at most this much longer; otherwise they form a smaller batch
-_MOST_CELLS = 5_000  # clustering takes 4 bytes for each pair of cells: 100 MB
-
-_buckets_of: "WeakKeyDictionary[Corpus, tuple[np.ndarray, np.ndarray]]" = WeakKeyDictionary()
 
 _UNKNOWN = torch.empty(0)  # positions that are not given
 
@@ -189,14 +185,14 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: in
     oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
     memory. All batches of a bucket have the same shape; the pairs left over move to the next larger bucket.
     """
-    buckets, bucket_of = _assign_buckets(corpus)
-    waiting = _by_bucket(order, bucket_of, len(buckets))
+    buckets, bucket_of_pair = buckets_of(corpus)
+    waiting = _by_bucket(order, bucket_of_pair, len(buckets))
     taken, bounds, lengths = [], [], []
     end = 0
     for i, bucket in enumerate(buckets):
         n_rows = max(1, max_tokens // int(bucket.max()))
         n_rows -= n_rows % n_parts if n_rows > n_parts else 0  # parts of two sizes would have twice as many shapes
-        following = i + 1 + _first_containing(buckets[i + 1 :], bucket)
+        following = i + 1 + first_containing(buckets[i + 1 :], bucket)
         moves_on = following < len(buckets) and buckets[following].sum() <= _MOST_GROWTH * bucket.sum()
         n_taken = len(waiting[i]) // n_rows * n_rows if moves_on else len(waiting[i])
         starts = np.arange(0, n_taken, n_rows)
@@ -209,126 +205,9 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: in
     return Plan(*map(np.concatenate, (taken, bounds, lengths)))
 
 
-def _by_bucket(order: np.ndarray, bucket_of: np.ndarray, n_buckets: int) -> list[np.ndarray]:
+def _by_bucket(order: np.ndarray, bucket_of_pair: np.ndarray, n_buckets: int) -> list[np.ndarray]:
     """Return the pairs of each bucket, in ``order``."""
-    dtype = np.int32 if len(bucket_of) < 2**31 else np.int64
-    buckets = bucket_of[order]
+    dtype = np.int32 if len(bucket_of_pair) < 2**31 else np.int64
+    buckets = bucket_of_pair[order]
     ends = np.cumsum(np.bincount(buckets, minlength=n_buckets))
     return np.split(order.astype(dtype)[np.argsort(buckets, kind="stable")], ends[:-1])
-
-
-def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Return the buckets (K, 2) of a corpus, sorted by size, and the number of each pair's bucket, (N,).
-
-    They depend on the lengths alone and take a while, so they are computed once for each corpus.
-    """
-    known = _buckets_of.get(corpus)
-    if known and len(known[1]) == len(corpus):
-        return known
-    lengths = corpus.src.lengths, corpus.tgt.lengths
-    for n_bits, most_padding in ((4, 0.03), (5, 0.02)):  # rounder lengths give fewer distinct products of rows × length
-        cells, cell_of, counts = _cells(*lengths, n_bits)
-        buckets = _buckets(cells, counts, most_padding)
-        if len(buckets) <= _MOST_BUCKETS:
-            break
-    # They are sorted by size, so the first bucket that a pair fits in is the smallest.
-    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells], dtype=np.uint16)[cell_of]
-    _buckets_of[corpus] = buckets, bucket_of
-    return buckets, bucket_of
-
-
-def _cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Round lengths (N,) of both sides; more coarsely if there would be too many distinct pairs of them.
-
-    Returns:
-        The distinct pairs (C, 2), which of them each pair of sentences has (N,), and how often each occurs (C,).
-    """
-    src, src_rounded = _rounded(src_lengths, n_bits)
-    tgt, tgt_rounded = _rounded(tgt_lengths, n_bits)
-    codes = src.astype(np.int32) * len(tgt_rounded) + tgt
-    counts = np.bincount(codes, minlength=1)
-    cells = np.flatnonzero(counts)
-    if len(cells) > _MOST_CELLS and n_bits > 1:
-        return _cells(src_lengths, tgt_lengths, n_bits - 1)
-    rank = np.zeros(len(counts), dtype=np.int32)
-    rank[cells] = np.arange(len(cells))
-    src_place, tgt_place = np.divmod(cells, len(tgt_rounded))
-    return np.stack([src_rounded[src_place], tgt_rounded[tgt_place]], axis=1), rank[codes], counts[cells]
-
-
-def _rounded(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Round lengths (N,) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest.
-
-    Returns:
-        Which of the rounded lengths each length has (N,), and what they are, increasing.
-    """
-    known = np.arange(lengths.max(initial=1) + 1)
-    step = 1 << np.maximum(np.frexp(known - 0.5)[1] - n_bits, 0)
-    rounded, place = np.unique(np.minimum(-(-known // step) * step, known[-1]), return_inverse=True)
-    return place.astype(np.uint16)[lengths], rounded
-
-
-def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.ndarray:
-    """Choose few pairs of lengths (K, 2), sorted by size, that contain all ``cells`` with little padding.
-
-    Args:
-        cells: (N, 2) the distinct pairs of lengths.
-        counts: (N,) the number of sentence pairs of each.
-        most_padding: the share of the tokens that all merging may add.
-    """
-    clusters = _Clusters(cells, counts)
-    budget = most_padding * (counts @ cells).sum()
-    while (padding := clusters.least_padding) <= budget:
-        clusters.merge_cheapest()
-        budget -= padding
-    buckets = np.unique(clusters.lengths[clusters.counts > 0], axis=0)
-    return buckets[np.argsort(buckets.sum(axis=1), kind="stable")]
-
-
-class _Clusters:
-    """Pairs of lengths that are merged two by two, those first that need the least additional padding.
-
-    Attributes:
-        lengths: (N, 2) those that contain all pairs of a cluster.
-        counts: (N,) the number of its sentence pairs; 0 once it has been merged into another.
-    """
-
-    def __init__(self, lengths: np.ndarray, counts: np.ndarray) -> None:
-        self.lengths, self.counts = lengths.copy(), counts.copy()
-        self._cost = np.empty((len(counts), len(counts)), dtype=np.float32)  # (N, N) of merging two clusters
-        for i in range(len(counts)):
-            self._cost[i] = self._padding(i)
-        self._nearest = self._cost.argmin(axis=1)  # (N,) the cheapest one to merge each with
-        self._least = self._cost.min(axis=1)  # (N,) what that costs
-
-    @property
-    def least_padding(self) -> float:
-        """The padding that the cheapest merging adds."""
-        return float(self._least.min())
-
-    def merge_cheapest(self) -> None:
-        """Merge the two clusters that need the least padding."""
-        i = int(self._least.argmin())
-        j = int(self._nearest[i])
-        self.lengths[i] = np.maximum(self.lengths[i], self.lengths[j])
-        self.counts[i], self.counts[j] = self.counts[i] + self.counts[j], 0
-        self._cost[j, :] = self._cost[:, j] = np.inf
-        self._cost[i, :] = self._cost[:, i] = self._padding(i)
-        changed = (self._nearest == i) | (self._nearest == j) | (self._cost[i] < self._least)
-        changed[[i, j]] = True
-        self._nearest[changed] = self._cost[changed].argmin(axis=1)
-        self._least[changed] = self._cost[changed].min(axis=1)
-
-    def _padding(self, i: int) -> np.ndarray:
-        """Return (N,) the padding that merging cluster i with each other one adds."""
-        merged = np.maximum(self.lengths[i], self.lengths).sum(axis=1)
-        added = self.counts[i] * (merged - self.lengths[i].sum()) + self.counts * (merged - self.lengths.sum(axis=1))
-        padding = np.where(self.counts > 0, added, np.inf)
-        padding[i] = np.inf
-        return padding
-
-
-def _first_containing(buckets: np.ndarray, lengths: np.ndarray) -> int:
-    """Return the index of the first bucket with both sides at least as long as ``lengths``, or their number."""
-    fits = (buckets >= lengths).all(axis=1)
-    return int(fits.argmax()) if fits.any() else len(buckets)
