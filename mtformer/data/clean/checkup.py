@@ -134,6 +134,7 @@ class SourceCheck:
         use: ``train``, ``valid`` or ``test``.
         filters: the rules to check it with.
         n_pairs: how many pairs it has.
+        n_lost: how many more it had before it was realigned: those of sources without a translation.
         blank: lines that contain no pair.
         rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
         examples: the first pairs that each rule would drop.
@@ -146,6 +147,7 @@ class SourceCheck:
     use: str
     filters: Filters
     n_pairs: int = 0
+    n_lost: int = 0
     blank: Drops = field(default_factory=Drops)
     rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     examples: dict[str, list[Example]] = field(default_factory=dict)
@@ -178,9 +180,9 @@ class SourceCheck:
 
     @property
     def problems(self) -> Counter[str]:
-        """The number of pairs that each rule would drop."""
+        """The number of pairs that each rule would drop; those that realigning has lost are misaligned."""
         counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
-        return Counter({name: n for name, n in zip(self.filters.names, counts, strict=True) if n})
+        return +Counter({MISALIGNED: self.n_lost}) + Counter(dict(zip(self.filters.names, counts, strict=True)))
 
     def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
         """Take the next pairs, why other processes would drop them, and the log odds of their being misaligned."""
@@ -200,6 +202,8 @@ class SourceCheck:
     @property
     def realigned(self) -> RealignedText:
         """The sources with their translations."""
+        if isinstance(self.part, RealignedText):
+            return self.part
         return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
 
     def finish(self) -> None:
@@ -220,7 +224,7 @@ class Checkup(NamedTuple):
     """The problems of the text of a config.
 
     Attributes:
-        sources: each source, in order: those to train on, to validate, to test.
+        sources: each source, in order: those to train on, to validate, to test. One that slips has been realigned.
         lengths: tokens of the training text; None if it is empty.
         held_out: about how many pairs training will hold out for each part of the data without sources.
     """
@@ -231,8 +235,8 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of pairs with a problem; a source without pairs is one, too."""
-        return sum(source.problems.total() or not source.n_pairs for source in self.sources)
+        """The number of pairs with a problem; a slip is one, too, and a source without pairs."""
+        return sum(source.problems.total() + len(source.slips) or not source.n_pairs for source in self.sources)
 
 
 def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
@@ -253,20 +257,21 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
             sample.add(pair)
     n_pairs = sum(source.n_pairs for source in sources if source.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
-    return Checkup(sources, lengths, _held_out(data, sources))
+    held_out = _held_out(data, sources)
+    train = [source for source in sources if source.use == "train"]
+    if any(source.slips for source in train):
+        sources = _realigned(train) + sources[len(train) :]
+    return Checkup(sources, lengths, held_out)
 
 
-def realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
+def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
     """Return sources of training text with their translations, checked by what these teach.
 
-    As it stands, a text that has slipped teaches rules that find good pairs suspicious. One that has not is returned
-    as it is.
+    As it stands, a text that has slipped teaches rules that find good pairs suspicious.
 
     Raises:
         UserError: a source cannot be read a second time, or it has changed.
     """
-    if not any(source.slips for source in sources):
-        return list(sources)
     parts = [source.realigned for source in sources]
     filters = {
         source.languages: Filters(
@@ -277,6 +282,8 @@ def realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
     checked = [SourceCheck(part, "train", filters[part.languages]) for part in parts]
     for _ in _judged(checked, "checking the realigned text"):
         pass
+    for source, again in zip(sources, checked, strict=True):
+        again.slips, again.n_lost = source.slips, source.n_pairs - again.n_pairs
     return checked
 
 

@@ -15,9 +15,8 @@ import yaml
 
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
-from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck, realigned
+from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
 from mtformer.data.clean.learned import MISALIGNED
-from mtformer.data.clean.realign import RealignedText
 from mtformer.data.clean.repair import Change
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
@@ -49,11 +48,13 @@ def as_text(checkup: Checkup) -> str:
 
 
 def _describe(source: SourceCheck) -> str:
-    if not source.n_pairs:
+    n_pairs = source.n_pairs + source.n_lost
+    if not n_pairs:
         return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
-    share = f" ({n_bad / source.n_pairs:.1%})" if n_bad else ""
-    pairs = f"{counted(source.n_pairs, 'pair')}, {n_bad:,} with a problem{share}"
+    share = f" ({n_bad / n_pairs:.1%})" if n_bad else ""
+    once = " once realigned" if source.slips else ""
+    pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
     if blank := source.blank.total:
         lines.append(f"  {counted(blank, 'line')} without a pair, skipped")
@@ -62,8 +63,7 @@ def _describe(source: SourceCheck) -> str:
         lines.append(f"  switched off or limited: {names}: {why}")
     if source.problems:
         rows = [
-            [f"  {FILTERS[name]}", name, f"{n:,}", f"{n / source.n_pairs:.2%}"]
-            for name, n in source.problems.most_common()
+            [f"  {FILTERS[name]}", name, f"{n:,}", f"{n / n_pairs:.2%}"] for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
     if leaked := source.problems[HELD_OUT]:
@@ -75,10 +75,11 @@ def _describe(source: SourceCheck) -> str:
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
     for slip in source.slips:
-        where = ""
+        where = "; --fix leaves them out"
         if slip.offset:
             distance = counted(abs(slip.offset), "line")
-            where = f": the translations stand {distance} {'later' if slip.offset > 0 else 'earlier'}"
+            direction = "later" if slip.offset > 0 else "earlier"
+            where = f": the translations stand {distance} {direction}; --fix realigns them"
         yield f"  lines {slip.first_line:,} to {slip.last_line:,} are out of alignment{where}"
 
 
@@ -124,7 +125,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "name": source.name,
         "use": source.use,
         "direction": str(source.languages),
-        "pairs": source.n_pairs,
+        "pairs": source.n_pairs + source.n_lost,
         "blank_lines": source.blank.total,
         "problems": dict(source.problems.most_common()),
         "inactive_rules": source.inactive,
@@ -177,10 +178,10 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
         print("source", "line", "rule", "src", "tgt", sep="\t", file=rejected)
         print("source", "src line", "tgt line", "src", "tgt", sep="\t", file=moved)
         print("source", "line", "side", "rule", "before", "after", sep="\t", file=changed)
-        for source, checked, (src, tgt) in zip(sources, realigned(sources), names, strict=True):
+        for source, (src, tgt) in zip(sources, names, strict=True):
             with ExitStack() as of_source:
                 sides = [of_source.enter_context(open_output(folder / name)) for name in (src, tgt)]
-                counts = _divide(source.realigned, checked, sides, *tables)
+                counts = _divide(source, sides, *tables)
                 log.info(
                     "%s: %s kept, %s of them realigned and %s repaired; %s rejected",
                     *(source.name, counted(counts["kept"], "pair")),
@@ -191,9 +192,10 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
 
 
 def _divide(
-    text: RealignedText, source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
+    source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
 ) -> Counter[str]:
-    """Write each pair of a text that ``source`` has checked to one place or the other, and count them."""
+    """Write each pair of a source to one place or the other, and count them."""
+    text = source.realigned
     joined, rules, n_read, counts = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
     misaligned = source.filters.names.index(MISALIGNED)
     while chunk := list(islice(joined, _AT_ONCE)):
