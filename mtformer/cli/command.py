@@ -1,7 +1,18 @@
 """How functions become commands: their options, their help, and their errors in our words.
 
 The default of a parameter is an :func:`option` or an :func:`argument`. Or it stands for several options: its type is a
-class of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes.
+class of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes. For example::
+
+    class Output(Options):
+        n_best: int | None = option("How many translations.")
+        raw: bool = option("Do not check them.")
+
+    def translate(text: str = argument("The text.", "TEXT"), *, into: Output) -> None:
+        ...
+
+becomes ``translate [OPTIONS] TEXT`` with the options ``--n-best N`` and ``--raw``. What typer calls is a function of
+``text``, ``n_best`` and ``raw`` (``_expanded``), each with a name, a metavar and a default (``_completed``); that
+function calls ``translate(text=text, into=Output(n_best, raw))``.
 """
 
 import inspect
@@ -17,28 +28,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Union, dataclass_transf
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mtformer.support.terminal import escaped
+from mtformer.cli.hints import in_our_words, instead_of, spelled, too_many
 
 Function = Callable[..., None]
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _METAVARS = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
-# What may be meant by several arguments where a command takes one, by its metavar.
-_HINTS = {
-    "TEXT": ": give one text, with quotes around all of its words",
-    "CONFIG": ": give one config, and set its keys with --set KEY=VALUE",
-    "SOURCE": ": write two files as src:FILE,tgt:FILE",
-}
-_WHOLE_TEXT = re.compile(r"\s|[.!?。！？]$")  # what was quoted, or ends like a sentence
-_FILE_NAME = re.compile(r"\S.*\.[A-Za-z]\w{1,9}|.*[/\\].*")
-# Options that some commands have where others have another one.
-_INSTEAD = {
-    "--pair": "--from and --to",
-    "--from": "--pair, as in --pair en-de",
-    "--to": "--pair, as in --pair en-de",
-    "--src-lang": "--from",
-    "--tgt-lang": "--to",
-}
 
 
 class _Described(NamedTuple):
@@ -99,17 +94,17 @@ class SearchFields:
         from mtformer.config.section import documentation
 
         texts = documentation(SearchOptions)
-        spelled = {name: f"search.{name}" for name in SearchConfig.model_fields}
-        spelled |= {name: _spelled(name) for names in self.panels.values() for name in names}
+        shown = {name: f"search.{name}" for name in SearchConfig.model_fields}
+        shown |= {name: spelled(name) for names in self.panels.values() for name in names}
         for panel, names in self.panels.items():
             for name in names:
                 field = SearchOptions.model_fields[name]
-                text = re.sub(r"`(\w+)`", lambda word: spelled.get(word[1], word[1]), texts[name])
-                least, most = (_bound(field.metadata, kind) for kind in ("ge", "le"))
-                described = option(text, panel=panel, min=least, max=most)
+                text = re.sub(r"`(\w+)`", lambda word: shown.get(word[1], word[1]), texts[name])
+                least, most = (_bound(field.metadata, end) for end in ("ge", "le"))
+                default = option(text, panel=panel, min=least, max=most)
                 kind: Any = field.annotation
                 kind = kind if kind is bool else kind | None
-                yield _completed(inspect.Parameter(name, _KEYWORD, default=described, annotation=kind))
+                yield _completed(inspect.Parameter(name, _KEYWORD, default=default, annotation=kind))
 
     def collect(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that are given.
@@ -124,14 +119,9 @@ class SearchFields:
         return given
 
 
-def _bound(limits: Sequence[Any], kind: str) -> float | None:
-    """Return the bound of a kind among pydantic's limits of a field."""
-    return next((getattr(limit, kind) for limit in limits if hasattr(limit, kind)), None)
-
-
-def _spelled(name: str) -> str:
-    """Return the option of a parameter."""
-    return f"--{name.replace('_', '-')}"
+def _bound(limits: Sequence[Any], end: str) -> float | None:
+    """Return the least (``ge``) or the largest (``le``) value that pydantic's limits of a field allow."""
+    return next((getattr(limit, end) for limit in limits if hasattr(limit, end)), None)
 
 
 def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspect.Parameter:
@@ -144,7 +134,7 @@ def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspec
     if isinstance(info, typer.models.OptionInfo):
         info.rich_help_panel = info.rich_help_panel or panel
         if kind is bool:
-            info.param_decls = info.param_decls or (_spelled(parameter.name),)  # and no --no-NAME
+            info.param_decls = info.param_decls or (spelled(parameter.name),)  # and no --no-NAME
         else:
             info.metavar = info.metavar or _METAVARS.get(_element(kind))
     return parameter.replace(kind=_KEYWORD, annotation=Annotated[kind, info], default=default)
@@ -193,48 +183,16 @@ class Command(TyperCommand):
         try:
             extra = super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = _in_our_words(error)
+            error.message = in_our_words(error)
             raise
         except Exception as error:
-            if name := getattr(error, "option_name", None):  # of typer's NoSuchOption, which has no public name
-                self._refuse(ctx, name)
+            name = getattr(error, "option_name", None)  # of typer's NoSuchOption, which has no public name
+            if name and (advice := instead_of(name, self.params, ctx.command_path)):
+                ctx.fail(f"there is no option {name} here: {advice}")
             raise
-        if isinstance(texts := ctx.params.get("text"), list | tuple) and not all(map(_FILE_NAME.fullmatch, texts)):
-            extra = [*texts[1:], *extra]  # several files, but not several texts
-        if extra and not ctx.resilient_parsing:
-            ctx.fail(f"unexpected arguments ({escaped(' '.join(extra))}){self._hint(ctx.params, extra)}")
+        if not ctx.resilient_parsing and (problem := too_many(extra, self.params, ctx.params)):
+            ctx.fail(problem)
         return extra
-
-    def _hint(self, params: Mapping[str, Any], extra: Sequence[str]) -> str:
-        """Return a hint about ``extra`` arguments after the one that the command takes."""
-        metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
-        text = params.get("text")
-        first = text[0] if isinstance(text, list | tuple) else text
-        if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
-            lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""
-            return f": give one text, in quotes{lines}"
-        if {"config", "src", "tgt"} <= set(params) and len(extra) == 1 and "=" not in extra[0]:
-            return f": write two text files as --src {escaped(str(params['config']))} --tgt {escaped(extra[0])}"
-        return "".join(_HINTS.get(name, "") for name in metavars)
-
-    def _refuse(self, ctx: Any, name: str) -> None:
-        """Name what to use instead of an option that other commands or toolkits have; otherwise return."""
-        from mtformer.config import Config
-        from mtformer.config.problems import our_keys
-        from mtformer.config.section import subsections
-
-        key = name.removeprefix("--").replace("-", "_")
-        for parameter in self.params:
-            if parameter.param_type_name == "argument" and parameter.name == key:
-                ctx.fail(f"there is no option {name} here: write {ctx.command_path} {parameter.metavar}")
-        known = {spelling for parameter in self.params for spelling in parameter.opts}
-        keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
-        keys = keys or our_keys(key)
-        instead = [_INSTEAD.get(name, ""), *(_spelled(key.split(".")[1]) for key in keys)]
-        instead += [f"--set {key}=VALUE" for key in keys]
-        for advice in filter(None, instead):
-            if advice.split()[0].rstrip(",") in known:
-                ctx.fail(f"there is no option {name} here: use {advice}")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, and the options of each panel in the order in which the panels first occur."""
@@ -249,17 +207,6 @@ class Command(TyperCommand):
         for panel, records in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(records)
-
-
-def _in_our_words(error: typer.BadParameter) -> str:
-    """Return the message about a value as for a config; newer versions of typer check values with pydantic."""
-    from pydantic import ValidationError
-
-    if not isinstance(error.__cause__, ValidationError):
-        return error.message
-    from mtformer.config.problems import explained
-
-    return explained(error.__cause__.errors()[0])
 
 
 def _command(name: str, function: "Function | type[Group]") -> Any:

@@ -1,0 +1,87 @@
+"""What may have been meant by arguments and options that a command does not have."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from mtformer.support.terminal import escaped
+
+# What may be meant by several arguments where a command takes one, by its metavar.
+_ONE_OF = {
+    "TEXT": ": give one text, with quotes around all of its words",
+    "CONFIG": ": give one config, and set its keys with --set KEY=VALUE",
+    "SOURCE": ": write two files as src:FILE,tgt:FILE",
+}
+_WHOLE_TEXT = re.compile(r"\s|[.!?。！？]$")  # what was quoted, or ends like a sentence
+_FILE_NAME = re.compile(r"\S.*\.[A-Za-z]\w{1,9}|.*[/\\].*")
+# Options that some commands have where others have another one.
+_INSTEAD = {
+    "--pair": "--from and --to",
+    "--from": "--pair, as in --pair en-de",
+    "--to": "--pair, as in --pair en-de",
+    "--src-lang": "--from",
+    "--tgt-lang": "--to",
+}
+
+
+def spelled(name: str) -> str:
+    """Return the option of a parameter: ``--n-best`` for ``n_best``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def too_many(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, Any]) -> str | None:
+    """Return an error about arguments beyond those that the ``parameters`` of a command take; None if there are none.
+
+    Args:
+        extra: what typer has left over.
+        parameters: those of the command.
+        given: their values.
+    """
+    texts = given.get("text")
+    if isinstance(texts, list | tuple) and not all(map(_FILE_NAME.fullmatch, texts)):
+        extra = [*texts[1:], *extra]  # several files, but not several texts
+    return f"unexpected arguments ({escaped(' '.join(extra))}){_hint(extra, parameters, given)}" if extra else None
+
+
+def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, Any]) -> str:
+    """Return how to write what was meant by ``extra`` arguments."""
+    metavars = [str(parameter.metavar) for parameter in parameters if parameter.param_type_name == "argument"]
+    text = given.get("text")
+    first = text[0] if isinstance(text, list | tuple) else text
+    if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
+        lines = "; the lines of a file (--input) or a pipe are several" if "input" in given else ""
+        return f": give one text, in quotes{lines}"
+    if {"config", "src", "tgt"} <= set(given) and len(extra) == 1 and "=" not in extra[0]:
+        return f": write two text files as --src {escaped(str(given['config']))} --tgt {escaped(extra[0])}"
+    return "".join(_ONE_OF.get(name, "") for name in metavars)
+
+
+def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | None:
+    """Return what to do instead of giving an option that other commands or toolkits have, as in ``use --beam-size``."""
+    from mtformer.config import Config
+    from mtformer.config.problems import our_keys
+    from mtformer.config.section import subsections
+
+    key = option.removeprefix("--").replace("-", "_")
+    for parameter in parameters:
+        if parameter.param_type_name == "argument" and parameter.name == key:
+            return f"write {command} {parameter.metavar}"
+    known = {spelling for parameter in parameters for spelling in parameter.opts}
+    keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
+    keys = keys or our_keys(key)
+    advices = [_INSTEAD.get(option, ""), *(spelled(key.split(".")[1]) for key in keys)]
+    advices += [f"--set {key}=VALUE" for key in keys]
+    return next((f"use {advice}" for advice in advices if advice and re.split("[ ,]", advice)[0] in known), None)
+
+
+def in_our_words(error: typer.BadParameter) -> str:
+    """Return the message about a value as for a config; newer versions of typer check values with pydantic."""
+    from pydantic import ValidationError
+
+    if not isinstance(error.__cause__, ValidationError):
+        return error.message
+    from mtformer.config.problems import explained
+
+    return explained(error.__cause__.errors()[0])
