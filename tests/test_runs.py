@@ -72,6 +72,8 @@ def test_a_time_limit_that_ends_training_early_is_pointed_out(project: Project) 
     result = project.mtformer("train", project.config, *limits)
     assert result.status == 0
     assert "epochs are few: without training.max_minutes, this text has 30 by default" in result.stderr
+    result = project.mtformer("train", project.config, *limits, "--set", "training.max_epochs=100", "--fresh")
+    assert "epochs are few" not in result.stderr  # the default is not what training.max_minutes has replaced
 
 
 def test_starting_from_scratch_removes_the_page_of_the_earlier_run(project: Project) -> None:

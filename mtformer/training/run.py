@@ -129,7 +129,7 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
 def _warn_of_few_epochs(trainer: Trainer) -> None:
     """Log that a time limit has ended training long before its usual end."""
     usual, done = size_for(len(trainer.data.corpus)).max_epochs, trainer.state.step / trainer.steps_per_epoch
-    if trainer.settings.max_minutes and done < usual / 2:
+    if trainer.settings.max_minutes and not trainer.settings.max_epochs and done < usual / 2:
         log.warning(
             "%.1f epochs are few: without training.max_minutes, this text has %d by default; to train on, raise it",
             done,
