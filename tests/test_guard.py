@@ -319,6 +319,16 @@ def test_a_second_attempt_replaces_a_rejected_translation() -> None:
     assert (options.beam_size, options.no_repeat_ngram_size, options.max_length_factor) == (8, 2, 1.5)
 
 
+def test_a_second_attempt_takes_what_has_the_fewest_problems(german: Guard) -> None:
+    def search(options: SearchOptions) -> list[Translation]:
+        assert options.n_best == options.beam_size
+        return [Translation(text, -2.0, -2.0) for text in ("Hunde Hunde Hunde", "Hunde 12", "Zwei 12")]
+
+    first = [Translation("Hunde Hunde", -1.0, -1.0)]
+    found = guarded(german, "Two dogs 12", first, SearchConfig().updated(n_best=2), search)
+    assert [each.text for each in found] == ["Hunde 12", "Zwei 12"]
+
+
 def test_what_repeats_itself_as_its_source_does_is_noted_and_not_translated_again() -> None:
     found, options = attempt("", first="Hunde " * 11, source="dogs " * 10)
     assert not options

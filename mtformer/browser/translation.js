@@ -82,28 +82,42 @@ class TextTranslator {
     return best;
   }
 
-  /** Adds to `found` the hypotheses for a text; those of a second, stricter search if they have fewer problems. */
+  /**
+   * Adds to `found` the hypotheses for a text; if they have problems, those with the fewest of all that a second, stricter
+   * search finds.
+   */
   *searchStrictly(leaf, planner, beam = this.texts.search.beam_size, found) {
     for (const request of leaf.requests) yield* this.search(request, beam, found);
     const problems = leaf.requests.length ? planner.problems(leaf, found) : [];
     if (!problems.some((problem) => !SOURCE_REPEATS.includes(problem))) return;
-    const second = [];
+    const second = []; // of each request, best first
     const width = 2 * beam <= WIDEST_BEAM ? 2 * beam : beam;
-    for (const request of planner.stricter(leaf, problems)) yield* this.search(request, width, second);
-    if (planner.problems(leaf, second).length < problems.length) found.splice(0, found.length, ...second);
+    for (const request of planner.stricter(leaf, problems)) second.push(yield* this.searchAll(request, width, width));
+    let least = problems.length;
+    for (let rank = 0; rank < Math.max(...second.map((each) => each.length)); rank++) {
+      const chosen = second.map((each) => each[Math.min(rank, each.length - 1)]);
+      const count = planner.problems(leaf, chosen).length;
+      if (count < least) found.splice(0, found.length, ...chosen);
+      least = Math.min(least, count);
+    }
   }
 
-  /** Adds to `found` the best hypothesis for a request, the one of the last time if there was one. */
-  *search(request, beam = this.texts.search.beam_size, found) {
-    const key = JSON.stringify([request.ids, request.limit, request.forced, request.prefix, request.strictness, beam]);
+  /** Adds to `found` the best hypothesis for a request. */
+  *search(request, beam, found) {
+    found.push((yield* this.searchAll(request, beam, 1))[0]);
+  }
+
+  /** The `nBest` best hypotheses for a request, those of the last time if there were some. */
+  *searchAll(request, beam = this.texts.search.beam_size, nBest) {
+    const { ids, limit, forced, prefix, strictness } = request;
+    const key = JSON.stringify([ids, limit, forced, prefix, strictness, beam, nBest]);
     const { remembered, lengthPenalty } = this;
     if (!remembered.has(key)) {
-      const decoder = this.model.start(request.ids);
-      const [best] = yield* searchTranslations(decoder, { ...request, beamSize: beam, lengthPenalty });
-      remembered.set(key, best);
+      const decoder = this.model.start(ids);
+      remembered.set(key, yield* searchTranslations(decoder, { ...request, beamSize: beam, nBest, lengthPenalty }));
       if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value);
     }
-    found.push(remembered.get(key));
+    return remembered.get(key);
   }
 
   /** The translation of a plan, with the words of its segments. */

@@ -244,13 +244,18 @@ def _per_token(translation: Translation) -> float:
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
-    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source."""
+    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source.
+
+    Its result is all that the beam finds.
+    """
     is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
+    beam_size = options.beam_size * (2 if is_wider else 1)
     ngram_size = 2 if LOOP in problems else 3
     min_length = len(text.split()) // 2 if {EMPTY, SHORT} & set(problems) else 1
     return options.model_copy(
         update={
-            "beam_size": options.beam_size * (2 if is_wider else 1),
+            "beam_size": beam_size,
+            "n_best": options.n_best if options.sample or options.mbr else beam_size,
             "no_repeat_ngram_size": min(options.no_repeat_ngram_size or ngram_size, ngram_size),
             "repetition_penalty": max(options.repetition_penalty, 1.1),
             "max_length_factor": min(options.max_length_factor, 1.5),

@@ -298,18 +298,25 @@ class Planner:
         return first if self.guard is None else (yield from self._plan_guarded(self.guard, text, first))
 
     def _plan_guarded(self, guard: Guard, text: str, first: list[Translation]) -> Plan[list[Translation]]:
-        """Search again, more strictly, if the best translation has problems, and keep the one with fewer.
+        """Search again, more strictly, if the best translation has problems, and keep what has fewer.
 
-        Then each translation is repaired where that is possible without the model, and gets notes on the problems left.
-        If the best still lacks numbers, the search is made to keep them, where the engine can; the result is taken if
-        it has fewer problems and is not damaged otherwise.
+        Of all that the second search finds, what has the fewest problems counts, but not of samples. Then each
+        translation is repaired where that is possible without the model, and gets notes on the problems left. If the
+        best still lacks numbers, the search is made to keep them, where the engine can; the result is taken if it has
+        fewer problems and is not damaged otherwise.
         """
+
+        def n_problems(each: Translation) -> int:
+            return len(guard.problems(text, each.text, each.terms))
+
         translations = first
         problems = guard.problems(text, first[0].text, first[0].terms)
         if set(problems) - SOURCE_REPEATS:
             second = yield from self._plan_search(text, stricter(self.options, text, problems), self.terms)
-            if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
-                translations = second
+            if not self.options.sample:
+                second.sort(key=n_problems)
+            if n_problems(second[0]) < len(problems):
+                translations = second[: self.options.n_best]
         checked = self._checked(guard, text, translations)
         best = checked[0]
         if not self._can_keep_numbers or not guard.may_keep_numbers(text, best.text):
