@@ -372,15 +372,18 @@ def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -
     assert found == ([] if is_shuffled else [(5, -1)])
 
 
-def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [["Zu viel.", "Zu viel."], []])
+def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path, end: list[str]) -> None:
+    """Whether the files have the same number of lines or not."""
     source = parse_source("builtin:phrasebook,size:6000", "en", "de")
     pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:3_500]
     missing = {99, 1_999}
     write(tmp_path / "train.en", [pair.src for pair in pairs])
     left = [pair.tgt for place, pair in enumerate(pairs) if place not in missing]
-    write(tmp_path / "train.de", [*left, "Zu viel.", "Zu viel."])
+    write(tmp_path / "train.de", [*left, *end])
     files = {"src": tmp_path / "train.en", "tgt": tmp_path / "train.de"}
     checkup = check(Config.model_validate({"data": {"src_lang": "en", "tgt_lang": "de", "train": [files]}}))
+    assert checkup.sources[0].blank.counts == ({} if end else {f"only in {files['src']}": 2})
     first, second = checkup.sources[0].slips
     assert (first.first_line, first.offset) == (100, -1)
     assert (second.first_line, second.offset) == (2_000, -2)

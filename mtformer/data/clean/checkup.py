@@ -314,10 +314,10 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
 
 
 def _checks(data: DataConfig) -> Iterator[SourceCheck]:
-    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
+    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}), may_be_uneven=True)
     of_evaluation = FILTERS.keys() - _NOT_IN_EVALUATION
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
-        for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
+        for part in ParallelText(sources, data.src_lang, data.tgt_lang, may_be_uneven=use == "train").parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
             yield SourceCheck(part, use, filters)
 

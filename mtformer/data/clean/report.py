@@ -56,8 +56,7 @@ def _describe(source: SourceCheck) -> str:
     once = " once realigned" if source.slips else ""
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
-    if blank := source.blank.total:
-        lines.append(f"  {counted(blank, 'line')} without a pair, skipped")
+    lines += [f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items()]
     for why in dict.fromkeys(source.inactive.values()):
         names = ", ".join(name for name, reason in source.inactive.items() if reason == why)
         lines.append(f"  switched off or limited: {names}: {why}")

@@ -48,11 +48,13 @@ class ParallelText:
         sources: where the pairs come from.
         src_lang: the source language of all sources that do not name their own.
         tgt_lang: the target language of them.
+        may_be_uneven: whether the shorter of two files goes on with empty lines, instead of an error.
     """
 
     sources: Sequence[Source]
     src_lang: str
     tgt_lang: str
+    may_be_uneven: bool = False
     _read_once: set[Path] = field(default_factory=set, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[SentencePair]:
@@ -68,14 +70,17 @@ class ParallelText:
                 files = source_files(source, *languages)
                 _require_unread(files, self._read_once)
                 with _unchanged(files):
-                    for example in _read(source, *languages, Drops() if drops is None else drops):
+                    for example in self._read(source, languages, Drops() if drops is None else drops):
                         if not problems:
                             yield example
         problems.raise_all()
 
     def parts(self) -> list["ParallelText"]:
         """Return the text of each source by itself, with its languages."""
-        return [ParallelText([source], *self._languages(source), self._read_once) for source in self.sources]
+        return [
+            ParallelText([source], *self._languages(source), self.may_be_uneven, self._read_once)
+            for source in self.sources
+        ]
 
     @property
     def languages(self) -> LanguagePair:
@@ -98,6 +103,12 @@ class ParallelText:
 
     def _languages(self, source: Source) -> LanguagePair:
         return source.languages or self.languages
+
+    def _read(self, source: Source, languages: LanguagePair, drops: Drops) -> Iterator[Example]:
+        if self.may_be_uneven and isinstance(source, TextFiles | MosesFiles):
+            src, tgt = source_files(source, *languages)
+            return read_text_files(src, tgt, drops)
+        return _read(source, *languages, drops)
 
 
 def require_readable(texts: Iterable[ParallelText]) -> None:

@@ -5,37 +5,41 @@ import itertools
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.error import HTTPError
 
 from mtformer.config import MosesFiles
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
-from mtformer.text.lines import input_name, is_regular_input, read_lines
-from mtformer.text.pairs import Example, one_line
-
-if TYPE_CHECKING:
-    import numpy as np
+from mtformer.text.lines import input_name, read_lines
+from mtformer.text.pairs import Drops, Example, one_line
 
 _ENDINGS = ("", ".gz", ".xz", ".bz2", ".zst")
 
 
-def read_text_files(src: Path, tgt: Path) -> Iterator[Example]:
+def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterator[Example]:
     """Yield the pairs of two files.
 
+    Args:
+        src: the sources.
+        tgt: their translations.
+        uneven: where given, the shorter file goes on with empty lines, and their number is counted here.
+
     Raises:
-        UserError: one has more lines than the other; the message guesses where they shift.
+        UserError: one has more lines than the other.
     """
-    missing = object()
     with closing(read_lines(src)) as src_lines, closing(read_lines(tgt)) as tgt_lines:
-        pairs = itertools.zip_longest(src_lines, tgt_lines, fillvalue=missing)
+        pairs = itertools.zip_longest(src_lines, tgt_lines)
         for number, (src_line, tgt_line) in enumerate(pairs, 1):
-            if src_line is missing or tgt_line is missing:
-                n_longer = number + sum(1 for _ in pairs)
-                counts = (number - 1, n_longer) if src_line is missing else (n_longer, number - 1)
-                raise UserError(_unequal_message(src, tgt, *counts))
-            yield Example(str(src_line), str(tgt_line), number)
+            if src_line is None or tgt_line is None:
+                longer = input_name(src if tgt_line is None else tgt)
+                if uneven is None:
+                    n_longer = number + sum(1 for _ in pairs)
+                    counts = (number - 1, n_longer) if src_line is None else (n_longer, number - 1)
+                    raise UserError(_unequal_message(src, tgt, *counts))
+                uneven.add(f"only in {longer}", number)
+            yield Example(src_line or "", tgt_line or "", number)
 
 
 def moses_files(source: MosesFiles, src_lang: str, tgt_lang: str) -> tuple[Path, Path]:
@@ -61,33 +65,9 @@ def _moses_file(prefix: Path, language: str) -> Path:
 def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
     n_lines = counted(n_src, "line")
     message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
-    if not n_src or not n_tgt or not (is_regular_input(src) and is_regular_input(tgt)):
+    if not n_src or not n_tgt:
         return message
-    import numpy as np
-
-    src_lengths = np.array([len(line) for line in read_lines(src)], dtype=np.float64)
-    tgt_lengths = np.array([len(line) for line in read_lines(tgt)], dtype=np.float64)
-    return (
-        f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}; cut the longer file "
-        f"to {counted(min(n_src, n_tgt), 'line')}, and `mtformer data check --fix` can realign them"
-    )
-
-
-def _shift_point(src_lengths: "np.ndarray", tgt_lengths: "np.ndarray") -> int:
-    """Guess from line lengths the line (from 1) after which the longer text has its surplus lines.
-
-    Lines that translate each other have a similar ratio of lengths. For each line k, compare the lines before k as they
-    are and those after it shifted by the surplus; return the k that fits best.
-    """
-    import numpy as np
-
-    longer, shorter = sorted((np.log1p(src_lengths), np.log1p(tgt_lengths)), key=len, reverse=True)
-    surplus, n = len(longer) - len(shorter), len(shorter)
-    longer, shorter = longer - np.median(longer), shorter - np.median(shorter)
-    unshifted = np.abs(longer[:n] - shorter)
-    shifted = np.abs(longer[surplus:] - shorter)
-    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of a shift after k lines, up to a constant
-    return int(np.argmin(cost)) + 1
+    return f"{message}; mtformer data check finds where lines are missing, and with --fix it realigns the others"
 
 
 class TestSet(NamedTuple):
