@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from mtformer import Translator
-from mtformer.engines.loading import converted
+from mtformer.engines.ctranslate2.cached import converted
 from mtformer.export.names import names_in_transformers
 from mtformer.model.architecture import Architecture, SpecialIds
 from mtformer.model.transformer import Transformer

@@ -22,9 +22,9 @@ from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions
 from mtformer.config.search import LengthPenalty
 from mtformer.engines.ctranslate2 import unsupported
+from mtformer.engines.ctranslate2.cached import converted
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
-from mtformer.engines.loading import converted
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import Engine, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import ranked
@@ -537,7 +537,7 @@ def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, P
     return paths
 
 
-@pytest.mark.parametrize("moment", ["mtformer.engines.loading.peek", "mtformer.bundle.format.load_bundle"])
+@pytest.mark.parametrize("moment", ["mtformer.engines.ctranslate2.cached.peek", "mtformer.bundle.format.load_bundle"])
 def test_a_bundle_that_is_replaced_while_it_is_converted_is_stored_under_its_own_digest(
     two_models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -578,7 +578,7 @@ def test_the_cache_keeps_the_models_that_were_used_last(tmp_path: Path, monkeypa
         os.utime(folder, (seconds, seconds))
     assert converted(FIXTURE, "float32").path == folders[0]  # used again
     size = sum(file.stat().st_size for file in folders[0].iterdir())
-    monkeypatch.setattr("mtformer.engines.loading._MAX_BYTES", int(1.9 * size))
+    monkeypatch.setattr("mtformer.engines.ctranslate2.cached._MAX_BYTES", int(1.9 * size))
     newest = converted(FIXTURE, "float16").path
     assert [path.is_dir() for path in (*folders, newest)] == [True, False, True]
 

@@ -54,42 +54,52 @@ def config_of_files(
             name for other text.
     """
     for path, option in ((src, "--src"), (tgt, "--tgt")):
-        if str(path) != "-" and not _exists(path):
-            found = next(
-                (f": did you mean {path}{ending}?" for ending in _COMPRESSED if _exists(f"{path}{ending}")), ""
-            )
-            raise UserError(f"{option}: there is no file {path}{found}")
-    src_lang, tgt_lang = (
-        given or _required_language(path, option)
-        for given, path, option in zip(languages, (src, tgt), ("--from", "--to"), strict=True)
-    )
-    if src_lang == tgt_lang:
-        raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --to")
-    pair = LanguagePair(src_lang, tgt_lang)
+        _require_file(path, option)
+    pair = _languages(src, tgt, languages)
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
     draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)
     path = Path(f"{draft.run.name}.yaml")
-    if path.exists() or not write:
-        yield _known_config(path, draft, overrides) if path.exists() else draft
-        return
-    comment = _COMMENT.format(command=f"mtformer train {options_of_files(src, tgt, languages)}")
-    text = comment + dump_new_config({"data": data}, overrides)
+    if path.exists():
+        yield _known_config(path, draft, overrides)
+    elif not write:
+        yield draft
+    else:
+        comment = _COMMENT.format(command=f"mtformer train {options_of_files(src, tgt, languages)}")
+        text = comment + dump_new_config({"data": data}, overrides)
+        _write(path, text)
+        try:
+            yield draft
+        finally:
+            if not has_started(draft):
+                _remove(path, text)
+            if path.exists():
+                log.info("the config is written to %s", path)
+
+
+def _require_file(path: Path, option: str) -> None:
+    if str(path) != "-" and not _exists(path):
+        found = next((f": did you mean {path}{ending}?" for ending in _COMPRESSED if _exists(f"{path}{ending}")), "")
+        raise UserError(f"{option}: there is no file {path}{found}")
+
+
+def _exists(path: str | Path) -> bool:
+    return os.path.exists(os.path.expanduser(path))  # noqa: PTH110, PTH111 (never raise)
+
+
+def _languages(src: Path, tgt: Path, given: tuple[str | None, str | None]) -> LanguagePair:
+    """Return the languages that are given, or else those that the names of the files end with."""
+    src_lang, tgt_lang = given[0] or _required_language(src, "--from"), given[1] or _required_language(tgt, "--to")
+    if src_lang == tgt_lang:
+        raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --to")
+    return LanguagePair(src_lang, tgt_lang)
+
+
+def _write(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise UserError(f"cannot write the config {path}: {error.strerror}") from None
-    try:
-        yield draft
-    finally:
-        if not has_started(draft):
-            _remove(path, text)
-        if path.exists():
-            log.info("the config is written to %s", path)
-
-
-def _exists(path: str | Path) -> bool:
-    return os.path.exists(os.path.expanduser(path))  # noqa: PTH110, PTH111 (never raise)
 
 
 def _remove(path: Path, text: str) -> None:

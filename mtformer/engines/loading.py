@@ -6,7 +6,6 @@ Bundles are converted for CTranslate2 once, in the user's cache. Nothing here im
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +14,9 @@ from mtformer.bundle.header import Header
 from mtformer.bundle.peek import is_exported, peek
 from mtformer.config import SearchConfig, SearchOptions
 from mtformer.engines.ctranslate2 import require_supported, unsupported
-from mtformer.engines.ctranslate2.folder import FORMAT, ExportedModel, read_folder
+from mtformer.engines.ctranslate2.cached import converted
+from mtformer.engines.ctranslate2.folder import ExportedModel, read_folder
 from mtformer.search.engine import Engine, EngineError
-from mtformer.support.cache import cache_folder, checked_once, from_cache
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -28,7 +27,6 @@ log = logging.getLogger(__name__)
 Changes = Mapping[str, float | str | None]  # of search options
 
 ENGINES = ("auto", "torch", "ctranslate2")
-_MAX_BYTES = 8 * 2**30  # of all models converted for CTranslate2 in the cache: three of 600 million parameters
 _NOT_INSTALLED = "is not installed; pip install ctranslate2"
 
 
@@ -99,7 +97,13 @@ def load_model(
 ) -> LoadedModel:
     """Load a bundle, the folder of an exported model, or the bundles of an ensemble.
 
-    CTranslate2 runs a bundle by converting it once, into the user's cache.
+    CTranslate2 runs a bundle by converting it once, into the user's cache. What runs a model, by ``engine``::
+
+                                          torch   None          auto                       ctranslate2
+        what needs torch, in memory       torch   torch         torch                      an error
+        a bundle                          torch   torch         CTranslate2 if it suits    CTranslate2
+        an exported model                 error   CTranslate2   CTranslate2                CTranslate2
+        an exported one that needs torch  error   error         error                      an error
 
     Args:
         models: a bundle or folder; or several bundles. Bundles may be in memory already, which torch runs.
@@ -120,14 +124,7 @@ def load_model(
     if engine is not None and engine not in ENGINES:
         raise UserError(f"engine {engine}: it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     path = models[0] if isinstance(models[0], Path) else None
-    if len(models) > 1:
-        needs_torch = "ensembles"
-        if adapter is not None:
-            raise UserError(f"{adapter} is an adapter of one model, and {len(models)} are given: merge it with its own")
-    elif adapter is not None:
-        needs_torch = "adapters that are not merged (mtformer merge)"
-    elif path is None:
-        needs_torch = "bundles in memory"
+    needs_torch = _what_needs_torch(models, adapter) or needs_torch
     if needs_torch is not None and (engine == "ctranslate2" or (path is not None and is_exported(path))):
         raise UserError(f"CTranslate2 does not support {needs_torch}: use --engine torch, with a bundle")
     if adapter is not None:
@@ -143,6 +140,21 @@ def load_model(
         return _on_ctranslate2(converted(path, _quantization(changes)), device, n_threads, changes)
     suited = _load_converted(path, device, n_threads, changes) if engine == "auto" else None
     return suited or _load_on_torch(models, device, n_threads, changes)
+
+
+def _what_needs_torch(models: "Sequence[Path | Bundle]", adapter: Path | None) -> str | None:
+    """Return what of the models and the adapter only torch can do; None if CTranslate2 can do all of it.
+
+    Raises:
+        UserError: they do not go together.
+    """
+    if len(models) > 1 and adapter is not None:
+        raise UserError(f"{adapter} is an adapter of one model, and {len(models)} are given: merge it with its own")
+    if len(models) > 1:
+        return "ensembles"
+    if adapter is not None:
+        return "adapters that are not merged (mtformer merge)"
+    return None if isinstance(models[0], Path) else "bundles in memory"
 
 
 def _load_on_torch(
@@ -288,69 +300,3 @@ def _import_problem() -> str | None:
             return _NOT_INSTALLED
         return f"cannot be imported: {error}; install it again, or use --engine torch"
     return None
-
-
-class _ReplacedError(Exception):
-    """A bundle was replaced by another one while it was being converted."""
-
-
-def converted(bundle: Path, quantization: str) -> ExportedModel:
-    """Return the model of ``bundle``, converted for CTranslate2, from the cache or else through it.
-
-    The cache is ``$XDG_CACHE_HOME/mtformer/ctranslate2`` (by default in ``~/.cache``). It may be deleted at any time; a
-    damaged model in it is converted again, and those that were not used for longest are removed when it grows large. A
-    bundle is compared with its digest once, and again when its file has changed.
-
-    Raises:
-        UserError: the bundle cannot be used.
-        MtformerError: the cache cannot be written.
-    """
-    digest, loaded = _intact(bundle)
-    folder = cache_folder("ctranslate2") / f"{digest}-{quantization}-{FORMAT.rpartition('-')[2]}"
-
-    def read(path: Path) -> ExportedModel | None:
-        with suppress(UserError):
-            model = read_folder(path)
-            return model if model.digest == digest else None
-        return None
-
-    def write(path: Path) -> None:
-        from mtformer.bundle.format import load_bundle
-        from mtformer.engines.ctranslate2.conversion import write_ctranslate2
-
-        model = loaded or load_bundle(bundle)
-        if model.digest != digest:
-            raise _ReplacedError
-        log.info("converting the model for CTranslate2, once: %s", folder)
-        write_ctranslate2(path, model, name=bundle.name, quantization=quantization)
-
-    try:
-        return from_cache(folder, read, write, max_bytes=_MAX_BYTES, advice=", or use --engine torch")
-    except _ReplacedError:
-        return converted(bundle, quantization)
-
-
-def _intact(path: Path) -> "tuple[str, Bundle | None]":
-    """Return the digest of a bundle, and the bundle if it had to be read to compare the two.
-
-    Raises:
-        UserError: the bundle is damaged.
-    """
-    loaded: Bundle | None = None
-
-    def load() -> bool:
-        from mtformer.bundle.format import load_bundle
-
-        nonlocal loaded
-        loaded = load_bundle(path)
-        return peeked is not None and loaded.digest == peeked.digest
-
-    peeked = peek(path)
-    if peeked is not None:
-        with suppress(OSError):
-            if checked_once(path, peeked.digest, load):
-                return peeked.digest, loaded
-    if loaded is None:
-        load()
-    assert loaded is not None
-    return loaded.digest, loaded

@@ -103,45 +103,43 @@ class Translator(Planner):
                 the memory cannot be used.
             MtformerError: the cache cannot be written.
         """
-        if not isinstance(model, LoadedModel):
-            models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else model
-            if not models:
-                raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
-            paths = [find_model(Path(each)) if isinstance(each, str | Path) else each for each in models]
+        if isinstance(model, LoadedModel):
+            loaded = model if adapter is None else model.with_adapter(Path(adapter))
+        else:
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
             needs_torch = needs_torch if fuzzy is None else "fuzzy matches"
-            path = None if adapter is None else Path(adapter)
-            model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, n_threads=None, **options)
-        elif adapter is not None:
-            model = model.with_adapter(Path(adapter))
-        model = model.toward(src_lang, tgt_lang, tag)
-        words = model.header.known_words
-        tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
+            path, paths = None if adapter is None else Path(adapter), _found(model)
+            loaded = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, n_threads=None, **options)
+        loaded = loaded.toward(src_lang, tgt_lang, tag)
+        tokenizer, src_lang, tgt_lang = loaded.tokenizer, loaded.header.src_lang, loaded.header.tgt_lang
         if isinstance(memory, str | Path):
             from mtformer.translate.translation_memory import TranslationMemory  # which imports numpy
 
             memory = TranslationMemory.read(memory, src_lang, tgt_lang)
         translator = cls(
-            model.engine,
+            loaded.engine,
             tokenizer,
-            model.options,
+            loaded.options,
             tgt_lang=tgt_lang,
-            max_length=model.max_length,
+            max_length=loaded.max_length,
             src_lang=src_lang,
-            preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang, words),
             memory=memory,
-            fuzzy=None if fuzzy is None else _fuzzy_matches(model, memory, fuzzy),
-            markup=not raw,
+            fuzzy=None if fuzzy is None else _fuzzy_matches(loaded, memory, fuzzy),
             alignments=alignments,
             token_log_probs=token_log_probs,
-            guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
-            slots=not raw and tokenizer.has_slots,
-            computation=f"{model.engine_name} {version(model.engine_name)}, {model.precision}",
+            computation=f"{loaded.engine_name} {version(loaded.engine_name)}, {loaded.precision}",
         )
-        if terms is None:
-            return translator
-        glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
-        return translator.with_terms(Terms(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, mode=terms_mode))
+        if not raw:
+            preparations = standard_preparations(tokenizer, src_lang, tgt_lang, loaded.header.known_words)
+            guard = Guard(tokenizer, src_lang, tgt_lang)
+            slots = tokenizer.has_slots
+            translator = replace(translator, preparations=preparations, markup=True, guard=guard, slots=slots)
+        if terms is not None:
+            glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
+            translator = translator.with_terms(
+                Terms(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, mode=terms_mode)
+            )
+        return translator
 
     def with_options(self, **changes: float | str | None) -> "Translator":
         """Return a translator that searches with other options and shares the model.
@@ -317,6 +315,14 @@ class Translator(Planner):
 
         engine = watchable(self.engine, self.options)
         return Explainer(engine, self.tokenizer, self.options, self.tgt_lang, self.max_length, self.with_slots)
+
+
+def _found(model: "str | Path | Bundle | Sequence[str | Path | Bundle]") -> "list[Path | Bundle]":
+    """Return the files of models where they are, and those in memory as they are."""
+    models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else model
+    if not models:
+        raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
+    return [find_model(Path(each)) if isinstance(each, str | Path) else each for each in models]
 
 
 def _fuzzy_matches(model: LoadedModel, memory: "TranslationMemory | None", least: float) -> "FuzzyMatches":
