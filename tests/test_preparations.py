@@ -191,6 +191,8 @@ def test_german_nouns_keep_their_capitals() -> None:
     casing = Casing(train_tokenizer(swapped, config, "de", "en", adjust=True), "de")
     assert leaves("ZWEI HUNDE SPIELEN IM SCHNEE.", casing) == ["Zwei Hunde spielen im Schnee."]
     assert leaves("Ein Mann spielt im Schnee", casing) == ["Ein Mann spielt im Schnee"]
+    assert leaves("Spass im Spielen", casing) == ["Spass im Spielen"]  # no title
+    assert leaves("Ein Mann Spielt Im Schnee", casing) == ["Ein Mann spielt im Schnee"]
 
 
 def test_nothing_is_lost_between_preparing_and_restoring(tokenizer: Tokenizer) -> None:

@@ -22,7 +22,7 @@ const CASED_WORD = new RegExp(
 const FIRST_LETTER = `(?<![^${SPACE}])[^${WORD}${SPACE}]*[${LETTER}]`; // of a word, with the quotes before it
 const MOSTLY = 0.8; // the share of capitals in ALL CAPS: a word of several may be an iPhone
 const FEWEST_TITLE_WORDS = 3;
-const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized
+const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized; a German sentence of nouns has others
 const TWINS = 0.01; // the share of words in both forms in a vocabulary of sentences that start with a capital
 
 // Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
@@ -266,7 +266,7 @@ class Casing {
     const words = text.match(CASED_WORD) ?? [];
     if (words.length < FEWEST_TITLE_WORDS) return null;
     const isCapitalized = (word) => isCapital(characterAt(word, 0));
-    const long = words.filter((word) => countCharacters(word) > LONGEST_SMALL_WORD);
+    const long = words.filter((word) => this.language === "de" || countCharacters(word) > LONGEST_SMALL_WORD);
     const capitalized = words.slice(1).filter(isCapitalized);
     if (!long.every(isCapitalized) || 2 * capitalized.length < words.length - 1) return null;
     const nUnusual = capitalized.filter((word) => this.usual(word) !== word).length;

@@ -34,7 +34,7 @@ _WORD = re.compile(r"(?:[^\W\d_]\.){2,}|(?<![^\W_])[^\W\d_]+(?:['’][^\W\d_]+)*
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
 _FEWEST_TITLE_WORDS = 3
-_LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized
+_LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized; a German sentence of nouns has others
 _TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences that start with a capital
 # Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
 _ABBREVIATIONS = {
@@ -298,7 +298,7 @@ class Casing:
         words = _WORD.findall(text)
         if len(words) < _FEWEST_TITLE_WORDS:
             return None
-        long = [word for word in words if len(word) > _LONGEST_SMALL_WORD]
+        long = [word for word in words if self._language == "de" or len(word) > _LONGEST_SMALL_WORD]
         capitalized = [word for word in words[1:] if word[0].isupper()]
         if not all(word[0].isupper() for word in long) or 2 * len(capitalized) < len(words) - 1:
             return None
