@@ -101,6 +101,8 @@ class TextPlanner {
   /** A text that needs no more preparation as a leaf of plan(), with slots if the model knows any. */
   leaf(plain) {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
+    if (slotted && !Array.from(slotted.text).some(isAlphabetic)) // there is nothing to translate beside the codes
+      return { slotted: null, copy: { text: onOneLine(plain), notes: [] }, requests: [] };
     const read = this.read(slotted ? slotted.text : plain);
     if (slotted) slotted.text = read.text;
     return { plain, slotted, dropped: null, ...read };
@@ -151,6 +153,7 @@ class TextPlanner {
 
   /** The translation of a text from the hypotheses for its parts. */
   translation(leaf, hypotheses) {
+    if (leaf.copy) return leaf.copy;
     const checked = this.checked(leaf, hypotheses);
     if (leaf.slotted) return leaf.slotted.withLostNames(leaf.slotted.restored(checked));
     return leaf.dropped ? leaf.dropped.withLostNames(checked) : checked;

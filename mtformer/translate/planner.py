@@ -15,7 +15,7 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.text.tokenizer.vocabulary import normalize
+from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
 from mtformer.translate.guard import (
     ADDED,
     SLOTS_ADDED,
@@ -235,6 +235,8 @@ class Planner:
         slotted = self.with_slots(text)
         if slotted is None:
             return (yield from self._plan_known(text))
+        if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
+            return [Translation(on_one_line(text), 0.0, 0.0)]
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
         found = yield from self._plan_checked(slotted.text)
