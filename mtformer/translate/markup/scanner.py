@@ -97,8 +97,8 @@ _PATTERNS = {
     "code_span": r"(?<!`)(?P<ticks>`++)(?:.*?[^`])??(?P=ticks)(?!`)",
     "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
     "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
-    "url": rf"(?<!{_W})(?:(?:https?|ftp)://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
-    "email": rf"(?<!{_W})(?<![.%+-])[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
+    "url": rf"(?<!{_W})(?:[A-Za-z][A-Za-z0-9+-]{{1,15}}://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
+    "email": rf"(?<!{_W})(?<![.%+-])(?:mailto:)?[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
     "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b"
     r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\})*+\}",
     "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
