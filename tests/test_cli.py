@@ -341,19 +341,29 @@ def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(copied: Pr
     assert expected[0] > 60  # it has learned its language
 
 
-def test_a_file_named_as_text_is_translated_as_text_with_a_hint_at_input(trained: Project) -> None:
-    result = trained.mtformer("translate", "--beam-size", "1", "train.en")
-    assert result.status == 0
-    assert result.stdout.count("\n") == 1
-    assert "use --input train.en" in result.stderr
-    assert "--input" not in trained.mtformer("translate", "--beam-size", "1", "the red house " * 400).stderr
+@pytest.mark.parametrize("command", ["translate", "tokenize"])
+def test_a_file_named_as_text_is_refused_with_what_to_do(trained: Project, tmp_path: Path, command: str) -> None:
+    result = trained.mtformer(command, "train.en")
+    assert (result.status, result.stdout) == (2, "")
+    assert "train.en is a file: to read it, use --input train.en" in result.stderr
+    assert trained.mtformer("translate", "--beam-size", "1", "the red house " * 400).status == 0
+    table = tmp_path / "a.jsonl"
+    table.touch()
+    result = trained.mtformer(command, table)
+    assert (result.status, result.stderr.count("\n")) == (2, 1)
+    assert "extract the text" in result.stderr and f"use --input {table}" not in result.stderr
 
 
-def test_the_name_of_a_missing_document_is_translated_with_a_warning(trained: Project) -> None:
-    result = trained.mtformer("translate", "--beam-size", "1", "missing.doc")
+@pytest.mark.parametrize("name", ["missing.doc", "missing.de", "missing.jsonl", "missing.gz", "missing.en.gz"])
+def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Project, name: str) -> None:
+    result = trained.mtformer("translate", "--beam-size", "1", name)
     assert (result.status, result.stdout.count("\n")) == (0, 1)
-    assert "there is no file missing.doc, and documents of that kind cannot be read" in result.stderr
-    assert "there is no file" not in trained.mtformer("translate", "--beam-size", "1", "I read old.doc").stderr
+    assert f"there is no file {name}: its name is taken as the text\n" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["I read old.doc", "I read old.de", "house", "house.", "3.5", "e.g.", "D.C"])
+def test_text_that_is_no_file_name_is_translated_without_a_warning(trained: Project, text: str) -> None:
+    assert "there is no file" not in trained.mtformer("translate", "--beam-size", "1", text).stderr
 
 
 def test_a_dash_as_text_gets_a_hint_at_standard_input(trained: Project) -> None:

@@ -30,8 +30,6 @@ CONTROL = "Control"
 SAFETY = "Safety"
 JOBS = "Jobs"
 
-_OTHER_DOCUMENTS = (".doc", ".rtf", ".xls", ".ppt", ".pages", ".tex", ".xml")  # that cannot be translated
-
 _BEAM = ("beam_size", "length_penalty")
 _SEARCH = (*_BEAM, "precision", "sample", "temperature", "top_k", "top_p", "seed", "mbr")
 _CONTROL = ("min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size")
@@ -181,12 +179,13 @@ def parse_pair(pair: str) -> "LanguagePair":
 
 
 def check_text(text: str | None, input: Path | None) -> None:
-    """Refuse a text that is not UTF-8 or that comes with ``--input``; warn of one that may be meant as a file.
+    """Refuse a text that is not UTF-8, is a file or comes with ``--input``; warn of one that may be meant as a file.
 
     Raises:
         UserError: it is refused.
     """
     from mtformer.text.lines import is_utf8
+    from mtformer.translate.jobs.reading import Source
 
     if text is None:
         return
@@ -197,9 +196,20 @@ def check_text(text: str | None, input: Path | None) -> None:
     if text == "-":
         log.warning("- is a text here: leave it out to read standard input")
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
-        log.warning("%s is a file's name: to read the file, use --input %s", text, text)
-    elif " " not in text and text.lower().endswith(_OTHER_DOCUMENTS):
-        log.warning("there is no file %s, and documents of that kind cannot be read: its name is translated", text)
+        Source(path=Path(text))  # an error if it cannot be read with --input either
+        raise UserError(f"{text} is a file: to read it, use --input {text}; to take its name as the text, pipe it in")
+    if _ends_like_a_file(text):
+        log.warning("there is no file %s: its name is taken as the text", text)
+
+
+def _ends_like_a_file(text: str) -> bool:
+    """Tell whether a text is one word with an ending of files, such as the code of a language."""
+    from mtformer.data.new_config import language_of
+    from mtformer.translate.jobs.reading import COMPRESSED, structured_suffix
+
+    path = Path(text)
+    is_known = structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)
+    return bool(is_known) and len(text.split()) == 1
 
 
 def compared_options(context: typer.Context) -> dict[str, object]:

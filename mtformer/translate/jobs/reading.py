@@ -123,16 +123,16 @@ FIRST_SIZE, LARGEST_SIZE = 1_000, 8_000  # of windows
 
 # Files whose lines are not sentences: keywords, markup and time codes would be translated with the text.
 _STRUCTURED = frozenset(
-    ".csv .doc .docx .epub .htm .html .ini .json .jsonl .odp .ods .odt .pdf .po .pot .ppt .pptx .properties .resx .rtf "
-    ".srt .strings .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
+    ".csv .doc .docx .epub .htm .html .ini .json .jsonl .odp .ods .odt .pages .pdf .po .pot .ppt .pptx .properties "
+    ".resx .rtf .srt .strings .tex .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
 )
-_COMPRESSED = frozenset([".gz", ".bz2", ".xz", ".zst"])
+COMPRESSED = frozenset([".gz", ".bz2", ".xz", ".zst"])
 
 
 def structured_suffix(path: Path) -> str:
     """Return the suffix of a file that is no plain text, by its name; empty for other files."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED:
+    while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes and suffixes[-1] in _STRUCTURED else ""
 
