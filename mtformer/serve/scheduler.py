@@ -1,4 +1,17 @@
-"""The scheduler: threads that drive the plans of all callers, and compute what they ask for in common batches."""
+"""The scheduler: threads that drive the plans of all callers, and compute what they ask for in common batches.
+
+A plan asks for requests, gets their results and asks for more, until it ends with the outcome of its text::
+
+    a text is   who has it                                       it goes on by
+    new         Waiting, as a call without a request             _take, to held
+    held        one thread, which alone runs its plan            _advanced, to asking, or to done if the plan ends
+    asking      nobody: each of its requests is a call, which    _stored, to held: by the thread that stores the
+                waits (_put_back, _take) or is being computed    result of the last of its requests
+                by a thread (_compute)
+    done        its job, with its outcome (Job.finish)
+
+All that threads share is read and changed under the lock ``_changed``; plans and engines run without it.
+"""
 
 import logging
 import math
@@ -231,24 +244,17 @@ class Scheduler:
 
     def _budget(self) -> int:
         """Return the tokens of a batch, by the speed of the slowest engine lately."""
-        slowest = max(self._seconds_per_token.values(), default=0.0)
+        with self._changed:
+            slowest = max(self._seconds_per_token.values(), default=0.0)
         return max(_FEWEST_TOKENS, min(MOST_TOKENS, int(_SECONDS / slowest))) if slowest else MOST_TOKENS
 
     def _do(self, items: Sequence[Item[_Call]]) -> int:
-        """Start plans, compute, and let the plans go on; return how many requests were computed."""
+        """Start plans, compute what fits in a batch, and put back the rest; return how many requests were computed."""
         ready: list[_Call] = []
-        balances: Counter[Job[Any]] = Counter()  # what jobs were charged beyond the cost of what is computed
-        for charged, call in items:
+        for _, call in items:
             ready += self._advanced(call.text) if call.request is None else [call]
-            balances[call.text.job] += charged
-        with self._changed:
-            budget = self._budget()
-        batch, later = _within(ready, budget)
-        for call in batch:
-            balances[call.text.job] -= _cost(call.request)
-        with self._changed:
-            for job, amount in balances.items():
-                self._waiting.settle(job, amount)
+        batch, later = _within(ready, self._budget())
+        self._settle(items, batch)
         self._put_back(later)
         by_engine: dict[int, list[_Call]] = {}
         for call in batch:
@@ -256,6 +262,17 @@ class Scheduler:
         for of_engine in by_engine.values():
             self._compute(of_engine)
         return len(batch)
+
+    def _settle(self, taken: Sequence[Item[_Call]], batch: Sequence[_Call]) -> None:
+        """Charge jobs for what is computed, in place of what they were charged when it was taken."""
+        balances: Counter[Job[Any]] = Counter()
+        for charged, call in taken:
+            balances[call.text.job] += charged
+        for call in batch:
+            balances[call.text.job] -= _cost(call.request)
+        with self._changed:
+            for job, amount in balances.items():
+                self._waiting.settle(job, amount)
 
     def _advanced(self, text: _Text) -> Iterator[_Call]:
         """Start or continue a plan, and yield what it asks for; if it has ended, tell its job."""
@@ -267,7 +284,7 @@ class Scheduler:
                 text.job.finish(text.index, text.outcome)
 
     def _compute(self, calls: Sequence[_Call]) -> None:
-        """Compute requests to one engine."""
+        """Compute requests to one engine, and continue the plans that have asked for no others."""
         engine = calls[0].text.job.engine
         start = time.monotonic()
         outcomes = _submit(engine, [call.request for call in calls if call.request is not None])
@@ -276,15 +293,19 @@ class Scheduler:
         self._learn(engine, seconds / n_tokens)
         if self._observe is not None:
             self._observe(len(calls), n_tokens, seconds)
-        advancing = []
+        for text in self._stored(calls, outcomes):
+            self._put_back(list(self._advanced(text)))
+
+    def _stored(self, calls: Sequence[_Call], outcomes: Sequence[Any]) -> list[_Text]:
+        """Store the results of requests, and return the texts that now have all that they asked for."""
+        complete = []
         with self._changed:
             for call, outcome in zip(calls, outcomes, strict=True):
                 call.text.results[call.place] = outcome
                 call.text.n_left -= 1
                 if not call.text.n_left:
-                    advancing.append(call.text)
-        for text in advancing:
-            self._put_back(list(self._advanced(text)))
+                    complete.append(call.text)
+        return complete
 
     def _learn(self, engine: Engine, seconds_per_token: float) -> None:
         """Remember the speed of an engine: the highest lately, since small batches and a busy machine are slower."""

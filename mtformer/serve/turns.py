@@ -1,7 +1,16 @@
 """The order in which the work of many callers is done: each gets a share, and nobody waits for the end of a long text.
 
 This is start-time fair queueing (Goyal, Vin and Cheng 1996, "Start-time Fair Queuing"), among keys and, within each,
-among jobs. The one that was served least since it joined is next; newcomers join where the others are.
+among jobs. The one that was served least since it joined is next; newcomers join where the others are::
+
+    Waiting        start   items of cost 20
+      key A          30
+        job 1        20    [item, item]
+        job 2        10    [item]
+      key B          12
+        job 3        12    [item, item]
+
+Key B is next: its job 3 loses an item, and both start at 32 then. So key A is next, with its job 2, which leaves.
 """
 
 import heapq

@@ -2,13 +2,19 @@
 
 CTranslate2 searches with settings that make its hypotheses ours: no length penalty, so that its scores are sums of log
 probabilities, and more finished hypotheses than asked for, of which our ranking takes the best. Their log probabilities
-are then computed again by teacher forcing, over the whole vocabulary.
+are then computed again by teacher forcing, over the whole vocabulary. A batch of searches goes this way (``_search``)::
+
+    requests    ── _greedy or _beams ──>  candidates of each, as CTranslate2 returns them
+    candidates  ── _corrected ─────────>  those of a sentence searched again alone, where they are too long or forbidden
+    candidates  ── _best ──────────────>  hypotheses; most have no log probabilities of their tokens yet
+    hypotheses  ── _scored ────────────>  hypotheses that all have them
+    hypotheses  ── _ranked ────────────>  the best of each sentence, by our penalty of length
 """
 
 import logging
 import math
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,6 +64,9 @@ class _Candidate(NamedTuple):
     tokens: list[str]
     score: float
     log_probs: list[float] | None
+
+
+_Decode = Callable[..., list[list[_Candidate]]]  # of requests: _greedy or _beams
 
 
 class CTranslate2Engine(BatchedEngine):
@@ -236,16 +245,21 @@ class CTranslate2Engine(BatchedEngine):
     def _search(self, requests: Sequence[SearchRequest]) -> list[list[Hypothesis]]:
         """Translate one batch, whose sentences are all mapped or all not."""
         decode = self._greedy if requests[0].options.beam_size == 1 else self._beams
-        candidates = decode(requests)
-        for i, request in enumerate(requests):
-            limit = _limit(request)
-            if limit == 0:  # CTranslate2 chooses one token at least
-                candidates[i] = [_Candidate([], 0.0, None)]
-            elif any(len(candidate.tokens) > limit for candidate in candidates[i]):
-                [candidates[i]] = decode([request])
-            if any(not self._forbidden.isdisjoint(candidate.tokens) for candidate in candidates[i]):
-                [candidates[i]] = decode([request], suppress=True)
-        return self._hypotheses(requests, candidates)
+        decoded = zip(requests, decode(requests), strict=True)
+        candidates = [self._corrected(request, found, decode) for request, found in decoded]
+        hypotheses = self._scored(requests, list(map(self._best, requests, candidates)))
+        return list(map(_ranked, hypotheses, requests))
+
+    def _corrected(self, request: SearchRequest, candidates: list[_Candidate], decode: _Decode) -> list[_Candidate]:
+        """Return the candidates of one sentence, searched again where the others' limit or CTranslate2 spoiled them."""
+        limit = _limit(request)
+        if limit == 0:  # CTranslate2 chooses one token at least
+            candidates = [_Candidate([], 0.0, None)]
+        elif any(len(candidate.tokens) > limit for candidate in candidates):
+            [candidates] = decode([request])
+        if any(not self._forbidden.isdisjoint(candidate.tokens) for candidate in candidates):
+            [candidates] = decode([request], suppress=True)
+        return candidates
 
     def _greedy(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
         """Return one candidate for each sentence."""
@@ -311,28 +325,6 @@ class CTranslate2Engine(BatchedEngine):
         )
         return [([tokens[n_forced:] for tokens in result.hypotheses], result.scores) for result in results]
 
-    def _hypotheses(
-        self, requests: Sequence[SearchRequest], candidates: Sequence[Sequence[_Candidate]]
-    ) -> list[list[Hypothesis]]:
-        """Return the ``n_candidates`` best candidates of each sentence with the log probabilities of their tokens."""
-        hypotheses = list(map(self._best, requests, candidates))
-        unscored = [
-            ScoreRequest(request.src, hypothesis.ids, request.forced)
-            for request, of_request in zip(requests, hypotheses, strict=True)
-            for hypothesis in of_request
-            if _needs_scores(hypothesis)
-        ]
-        scores: list[list[float]] = [[] for _ in unscored]
-        for batch in self._forced_batches(unscored):
-            for i, log_probs in zip(batch, self._score([unscored[i] for i in batch]), strict=True):
-                scores[i] = log_probs
-        remaining = iter(scores)
-        for of_request in hypotheses:
-            for i, hypothesis in enumerate(of_request):
-                if _needs_scores(hypothesis):
-                    of_request[i] = hypothesis._replace(token_log_probs=next(remaining))
-        return list(map(_ranked, hypotheses, requests))
-
     def _best(self, request: SearchRequest, candidates: Sequence[_Candidate]) -> list[Hypothesis]:
         """Return the best candidates of a sentence, without log probabilities where CTranslate2 does not say them.
 
@@ -354,6 +346,24 @@ class CTranslate2Engine(BatchedEngine):
                 summed=candidate.score if does_without else None,
             )
             for candidate in best
+        ]
+
+    def _scored(self, requests: Sequence[SearchRequest], found: Sequence[list[Hypothesis]]) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence with the log probabilities of their tokens."""
+        unscored = [
+            ScoreRequest(request.src, hypothesis.ids, request.forced)
+            for request, hypotheses in zip(requests, found, strict=True)
+            for hypothesis in hypotheses
+            if _needs_scores(hypothesis)
+        ]
+        scores: list[list[float]] = [[] for _ in unscored]
+        for batch in self._forced_batches(unscored):
+            for i, log_probs in zip(batch, self._score([unscored[i] for i in batch]), strict=True):
+                scores[i] = log_probs
+        remaining = iter(scores)
+        return [
+            [each._replace(token_log_probs=next(remaining)) if _needs_scores(each) else each for each in hypotheses]
+            for hypotheses in found
         ]
 
 
