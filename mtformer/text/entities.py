@@ -57,7 +57,9 @@ _LONGEST_BEFORE = 100  # characters before a word that tell a noun
 _GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
 FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
-_NOUN = re.compile(r"[ÄÖÜäöüß]|(?:ung|heit|keit|schaft|chen|lein|ismus|tät|ion|nis)(?:e[ns]?|[ns])?$")  # of German
+_NOUN = re.compile(  # of German
+    r"[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)(?:e|[ns])?|e[ns]|ch|st|[lr]n|te|[fhk]t)$"
+)
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
     for language, *words in map(
