@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
 from mtformer.model.transformer import Transformer
 
-FIXTURE = Path(__file__).parent.parent / "tests" / "fixtures" / "bundle-2.safetensors"
+FIXTURE = Path(__file__).parent.parent / "tests" / "fixtures" / "bundle-3.safetensors"
 
 
 def enlarge(path: Path) -> None:

@@ -18,8 +18,8 @@ from mtformer.support.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"
-BUNDLE = FIXTURES / "bundle-2.safetensors"
-PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-2.json").read_text("utf-8"))]
+BUNDLE = FIXTURES / "bundle-3.safetensors"
+PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-3.json").read_text("utf-8"))]
 WEIGHTS = json.loads((FIXTURES / "peer_weights.json").read_text("utf-8"))  # of the toolkits' own models of this shape
 CONVERT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/peers/convert.py"))
 with pytest.MonkeyPatch.context() as patch:

@@ -98,11 +98,10 @@ def test_each_weight_is_stored_once_and_still_shared_after_loading(
     assert len(weights) == n_matrices
 
 
-@pytest.mark.parametrize("number", [2, 3])
-def test_a_bundle_of_each_format_loads_and_translates_as_it_did(number: int) -> None:
-    # scripts/make_bundle_fixture.py made them. Never replace one: they stand for the bundles that users have.
-    translator = Translator.load(FIXTURES / f"bundle-{number}.safetensors", "cpu", beam_size=1)
-    expected = json.loads((FIXTURES / f"bundle-{number}.json").read_text(encoding="utf-8"))
+def test_a_bundle_of_an_earlier_version_loads_and_translates_as_it_did() -> None:
+    # scripts/make_bundle_fixture.py made it. Never replace it: it stands for the bundles that users have.
+    translator = Translator.load(FIXTURES / "bundle-3.safetensors", "cpu", beam_size=1)
+    expected = json.loads((FIXTURES / "bundle-3.json").read_text(encoding="utf-8"))
     found = translator.translate([line["src"] for line in expected])
     assert [best.text for [best] in found] == [line["translation"] for line in expected]
     assert [best.log_prob for [best] in found] == pytest.approx([line["log_prob"] for line in expected], abs=1e-3)
@@ -381,10 +380,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "double weights": (convert(torch.float64), "is of type F64, not a float"),
     "not a number": (put_into(BIAS, math.nan), "decoder_norm.bias has values that are not finite"),
     "infinity": (put_into(BIAS, -math.inf), "decoder_norm.bias has values that are not finite"),
-    "format 1": (replace_metadata(format="mtformer-bundle-1"), "this bundle has format 1"),
+    "format 2": (replace_metadata(format="mtformer-bundle-2"), "this bundle has format 2, which was never released"),
     "format 4": (
         replace_metadata(format="mtformer-bundle-4"),
-        "this bundle has format 4, of a newer version of mtformer; this one reads formats up to 3: upgrade mtformer",
+        "this bundle has format 4, of a newer version of mtformer; this one reads format 3: upgrade mtformer",
     ),
     "format three": (replace_metadata(format="mtformer-bundle-three"), NOT_OURS),
     "no header": (rewrite(lambda tensors, metadata: metadata.pop("header")), "it has no header"),
@@ -523,4 +522,4 @@ from mtformer import Translator
 Translator.load(sys.argv[1], "cpu").translate(["a"])
 sys.exit("torch._dynamo" in sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code, str(FIXTURES / "bundle-2.safetensors")], check=True)
+    subprocess.run([sys.executable, "-c", code, str(FIXTURES / "bundle-3.safetensors")], check=True)

@@ -25,7 +25,7 @@ from mtformer.evaluate.comparison import compare_systems
 from mtformer.text.languages import language_of_script
 
 FIXTURES = Path(__file__).parent / "fixtures"
-PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-2.json").read_text("utf-8"))]
+PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-3.json").read_text("utf-8"))]
 QUICK = ("--resamples", "200", "--trials", "200", "--beam-size", "1")
 
 
@@ -48,7 +48,7 @@ def make_run(place: Project, name: str, *, noise: float = 0.0, seed: int = 1, **
     """Make the folder of a run, whose model knows the test set by heart except for the noise in its weights."""
     run = place.folder / "runs" / name
     run.mkdir(parents=True)
-    bundle = load_bundle(FIXTURES / "bundle-2.safetensors")
+    bundle = load_bundle(FIXTURES / "bundle-3.safetensors")
     torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in bundle.model.parameters():

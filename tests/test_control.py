@@ -281,14 +281,14 @@ def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_pat
             (second, ()),
             (first, ("--model", first)),
             (first, ("--model", second)),
-            (first, ("--model", FIXTURES / "bundle-2.safetensors")),
+            (first, ("--model", FIXTURES / "bundle-3.safetensors")),
         )
     )
     assert (alone.status, twice.stdout) == (0, alone.stdout)
     scores = [[float(line.split("\t")[2]) for line in one.stdout.splitlines()] for one in (weak, both, alone)]
     assert all(low < mean < high for low, mean, high in zip(*scores, strict=True))
     assert (other.status, other.stdout) == (2, "")
-    assert f"{FIXTURES / 'bundle-2.safetensors'} and {first} have different tokenizers" in other.stderr
+    assert f"{FIXTURES / 'bundle-3.safetensors'} and {first} have different tokenizers" in other.stderr
     pairs = "".join(
         f"{src}\t{line.split(chr(9))[3]}\n"
         for src, line in zip(lines.splitlines(), both.stdout.splitlines(), strict=True)

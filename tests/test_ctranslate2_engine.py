@@ -31,7 +31,7 @@ from mtformer.search.hypothesis import ranked
 from mtformer.support.errors import MtformerError, UserError
 
 SENTENCES = [src for src, _ in sentence_pairs(40, seed=9)]
-FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+FIXTURE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from mtformer.search.engine import AlignRequest, Engine, Request, ScoreRequest, 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.words import word_rule
 
-FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+FIXTURE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 GREEDY, BEAM = SearchOptions(beam_size=1), SearchOptions(beam_size=3, n_best=2)
 DAMAGED = 37  # a token whose embedding is NaN
 GOOD = [[*range(10, 14), EOS_ID], [40, 41, EOS_ID], [*range(50, 57), EOS_ID]]

@@ -38,7 +38,7 @@ from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 
-FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+FIXTURE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 SENTENCE = "the red house sees my old friend."
 
 
@@ -189,7 +189,8 @@ def test_transformers_translate_with_two_vocabularies(norm: str, tmp_path: Path)
     )
     write_huggingface(tmp_path, two, name="model.safetensors")
     [[best]] = Translator.load(two, raw=True).translate([SENTENCE])
-    assert readme_prints(tmp_path) == [best.text]
+    [printed] = readme_prints(tmp_path)
+    assert printed.startswith(best.text)  # weights of another norm do not end it; the README's limit is another one
 
 
 def tokenizer_with(**settings: object) -> Tokenizer:

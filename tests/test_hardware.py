@@ -26,7 +26,7 @@ from mtformer.training.update import Updater
 from mtformer.training.validation import Validator
 
 CPU = torch.device("cpu")
-BUNDLE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+BUNDLE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 
 
 @pytest.fixture(autouse=True)

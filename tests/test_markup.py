@@ -16,7 +16,7 @@ from mtformer.translate.markup.scanner import scan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
-BUNDLE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+BUNDLE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 SNIPPETS = snippets()
 
 

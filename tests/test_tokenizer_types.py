@@ -118,7 +118,7 @@ def test_bytes_are_all_that_there_are() -> None:
 
 
 def test_an_old_bundle_composes_its_texts() -> None:
-    bundle = load_bundle(Path(__file__).parent / "fixtures/bundle-2.safetensors")
+    bundle = load_bundle(Path(__file__).parent / "fixtures/bundle-3.safetensors")
     assert (bundle.header.normalization, bundle.tokenizer.src.form) == ("nfc", "nfc")
     assert bundle.tokenizer.src.type == bundle.header.tokenizer_type
     assert Tokenizer(adopt(bundle.tokenizer.src_model)).src_model == bundle.tokenizer.src_model

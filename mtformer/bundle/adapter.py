@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, shown
-from mtformer.bundle.header import HEADER_FORMATS, Header, first_problem, read_header
+from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import header_size
 from mtformer.model.lora import adapted, adapter_shapes, merged
 from mtformer.support.errors import UserError
@@ -118,7 +118,7 @@ def _load(path: Path) -> Adapter:
     written = metadata.pop("digest", "")
     if written != digest(metadata, tensors) or not {"header", "base"} <= metadata.keys():
         raise ValueError("this adapter is damaged: its contents are not those that were written")
-    header = read_header(metadata["header"], HEADER_FORMATS[-1])
+    header = Header.model_validate_json(metadata["header"])
     return Adapter(_weights(tensors), header, metadata["base"], written)
 
 

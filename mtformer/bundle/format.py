@@ -24,8 +24,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.header import Header, first_problem, read_header
-from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, format_number, header_size, is_exported
+from mtformer.bundle.header import Header, first_problem
+from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, header_size, is_exported, require_format
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
 from mtformer.support.errors import UserError
@@ -134,11 +134,11 @@ def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 
 
 def _read_header(metadata: Mapping[str, str]) -> Header:
-    number = format_number(metadata)
+    require_format(metadata)
     if "header" not in metadata:
         raise ValueError("it has no header")
     try:
-        return read_header(metadata["header"], number)
+        return Header.model_validate_json(metadata["header"])
     except ValidationError as error:
         raise NotABundleError(f"this bundle's header is invalid: {first_problem(error)}") from None
 

@@ -1,7 +1,6 @@
 """The description of a trained model, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
 import difflib
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -17,8 +16,6 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED, base_language
 from mtformer.text.pairs import corpus_tag, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-
-HEADER_FORMATS = (2, 3)  # those that :func:`read_header` reads; the last one is written
 
 _MOST_SHOWN = 10  # of a model's languages
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
@@ -279,27 +276,3 @@ def first_problem(error: ValidationError) -> str:
     if first["type"] == "missing":
         return f"{key} is missing"
     return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
-
-
-def read_header(text: str | bytes, number: int) -> Header:
-    """Read a header from JSON.
-
-    Args:
-        text: the JSON.
-        number: its format, one of :data:`HEADER_FORMATS`.
-
-    Raises:
-        ValidationError: it is not a header.
-    """
-    return Header.model_validate_json(_as_format_3(text) if number == 2 else text)
-
-
-def _as_format_3(text: str | bytes) -> str | bytes:
-    """Move the special ids of a header of format 2 into its architecture; there, BOS always starts decoding."""
-    try:
-        header = json.loads(text)
-        special_ids = header.pop("special_ids")
-        header["architecture"]["special_ids"] = special_ids | {"start": special_ids["bos"]}
-        return json.dumps(header)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return text  # it is no header, as validating it will say

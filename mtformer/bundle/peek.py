@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mtformer.bundle.header import HEADER_FORMATS, Header, read_header
+from mtformer.bundle.header import Header
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -14,8 +14,8 @@ TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latt
 _MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
 
-_FORMAT_PREFIX = "mtformer-bundle-"
-BUNDLE_FORMAT = f"{_FORMAT_PREFIX}{HEADER_FORMATS[-1]}"  # of the bundles that are written
+_FORMAT_PREFIX, _FORMAT_NUMBER = "mtformer-bundle-", 3
+BUNDLE_FORMAT = f"{_FORMAT_PREFIX}{_FORMAT_NUMBER}"
 
 # What a file whose header is any other JSON leads to.
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -53,29 +53,29 @@ def peek(path: Path) -> Peeked | None:
         digest = metadata["digest"]
         if not re.fullmatch("[0-9a-f]{64}", digest):
             return None
-        return Peeked(read_header(metadata["header"], format_number(metadata)), digest)
+        require_format(metadata)
+        return Peeked(Header.model_validate_json(metadata["header"]), digest)
     except _UNREADABLE:
         return None
 
 
-def format_number(metadata: Mapping[str, str]) -> int:
-    """Return the number of a bundle's format, which this version reads.
+def require_format(metadata: Mapping[str, str]) -> None:
+    """Check that this version reads a bundle's format.
 
     Raises:
-        NotABundleError: the file is no bundle, or this version does not read its format.
+        NotABundleError: it does not, or the file is no bundle.
     """
     name = metadata.get("format", "")
     number = name.removeprefix(_FORMAT_PREFIX)
     if number == name or not number.isdecimal():
         raise NotABundleError("this safetensors file is not a model bundle of mtformer")
-    if int(number) < HEADER_FORMATS[0]:
+    if int(number) < _FORMAT_NUMBER:
         raise NotABundleError(f"this bundle has format {number}, which was never released: train the model again")
-    if int(number) > HEADER_FORMATS[-1]:
+    if int(number) > _FORMAT_NUMBER:
         raise NotABundleError(
-            f"this bundle has format {number}, of a newer version of mtformer; this one reads formats up to "
-            f"{HEADER_FORMATS[-1]}: upgrade mtformer"
+            f"this bundle has format {number}, of a newer version of mtformer; this one reads format "
+            f"{_FORMAT_NUMBER}: upgrade mtformer"
         )
-    return int(number)
 
 
 def peek_tokenizer(path: Path) -> Tokenizer | None:

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import HEADER_FORMATS, Header, first_problem, read_header
+from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.config.sources import LanguagePair
 from mtformer.engines.ctranslate2.folder import TOKENIZER_FILES, tokenizer_models
@@ -91,7 +91,7 @@ def _read_exported(folder: Path, family: Family) -> Imported:
         UserError: they are damaged or not those of the model.
     """
     try:
-        header = read_header((folder / EXPORT_SETTINGS).read_bytes(), HEADER_FORMATS[-1])
+        header = Header.model_validate_json((folder / EXPORT_SETTINGS).read_bytes())
         models = tokenizer_models(folder)
     except ValidationError as error:
         raise UserError(f"{folder / EXPORT_SETTINGS} is damaged: {first_problem(error)}") from None

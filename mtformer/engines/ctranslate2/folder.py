@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtformer.bundle.header import Header, read_header
+from mtformer.bundle.header import Header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.support import __version__
 from mtformer.support.cache import checked_once
@@ -15,8 +15,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import file_digest
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-_FORMATS = {"mtformer-ctranslate2-1": 2, "mtformer-ctranslate2-2": 3}  # and those of the headers in them
-FORMAT = list(_FORMATS)[-1]  # of the folders that are written
+FORMAT = "mtformer-ctranslate2-2"
 VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
 
 _JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.model")
@@ -88,14 +87,14 @@ def read_folder(path: Path) -> ExportedModel:
     try:
         settings: dict[str, Any] = json.loads((path / EXPORT_SETTINGS).read_bytes())
         written = settings.get("format")
-        if written not in _FORMATS:
+        if written != FORMAT:
             raise UserError(
                 f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {again}"
             )
         for name, digest in settings["files"].items():
             if Path(name).name != name or not _is_intact(path / name, digest):
                 raise ValueError(f"{name} is not the file that was written")
-        header = read_header(json.dumps(settings), _FORMATS[written])
+        header = Header.model_validate_json(json.dumps(settings))
         return ExportedModel(
             path,
             header,
