@@ -1,6 +1,5 @@
 """The records of a run, read back from its folder and checked. Nothing is computed, so that training can afford it."""
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mtformer.bundle.peek import peek_shapes
 from mtformer.config import ResolvedConfig, TrainingConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
-from mtformer.runs.folder import Journal, RunFolder
+from mtformer.runs.folder import Journal, RunFolder, hint
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 
@@ -292,7 +291,8 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
     """
     folder = RunFolder(path)
     if not folder.config.is_file():
-        raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
+        name = folder.config.name
+        raise UserError(f"{path} is not the folder of a run: it has no {name}{hint(path, name)}")
     config = folder.read_config(ResolvedConfig)
     samples = _read(folder.samples, SamplesLine)
     return Contents(
@@ -332,13 +332,3 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
-
-
-def _hint(path: Path) -> str:
-    """Name the runs in ``path``, or else the run whose name is nearest."""
-    inside = sorted(config.parent for config in path.glob("*/config.yaml"))
-    if inside:
-        return f"; name one of the runs in it, such as {inside[-1]}"
-    beside = {config.parent.name: config.parent for config in path.parent.glob("*/config.yaml")}
-    close = difflib.get_close_matches(path.name, beside, n=1)
-    return f"; did you mean {beside[close[0]]}?" if close else ""

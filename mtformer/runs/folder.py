@@ -248,7 +248,7 @@ def find_model(given: Path | None) -> Path:
             return bundle
         if is_exported(path):
             return path
-        if bundles := _bundles_in(path):
+        if bundles := _files_of_runs(path, BUNDLE):
             log.info("model: %s", bundles[-1])
             return bundles[-1]
     elif path.exists():
@@ -264,7 +264,7 @@ def find_model(given: Path | None) -> Path:
         raise UserError(
             "there is no trained model under runs/: train one (mtformer train CONFIG), or name one with --model"
         )
-    raise UserError(f"there is no model at {path}{source}{_hint(path)}")
+    raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
@@ -284,21 +284,21 @@ def _importable(path: Path) -> Path | None:
     return next((file for file in files if of_marian and file.suffix == ".npz"), None)
 
 
-def _bundles_in(folder: Path) -> list[Path]:
-    """List the bundles of the runs in ``folder``, the newest last.
+def _files_of_runs(folder: Path, name: str) -> list[Path]:
+    """List the files of a name in the runs in ``folder``, the newest last.
 
-    A model that was exported to transformers has a file of the same name, beside their ``config.json``.
+    A model that was exported to transformers has a file of a bundle's name, beside their ``config.json``.
     """
-    bundles = (path for path in folder.glob(f"*/{BUNDLE}") if not path.with_name("config.json").exists())
-    return sorted(bundles, key=lambda bundle: bundle.stat().st_mtime)
+    files = (path for path in folder.glob(f"*/{name}") if not path.with_name("config.json").exists())
+    return sorted(files, key=lambda file: file.stat().st_mtime)
 
 
-def _hint(path: Path) -> str:
-    """Name the run whose name is nearest to a path without a model, or else the newest."""
-    runs = [bundle.parent for folder in (Path("runs"), path.parent) for bundle in _bundles_in(folder)]
+def hint(path: Path, file: str) -> str:
+    """Name the run with ``file`` whose name is nearest to a path without it, or else the newest in it or beside it."""
+    runs = [found.parent for folder in (Path("runs"), path.parent, path) for found in _files_of_runs(folder, file)]
     if not runs:
         return ""
-    name = path.parent.name if path.name == BUNDLE else path.name
+    name = path.parent.name if path.name == file else path.name
     close = difflib.get_close_matches(name, [run.name for run in runs], n=1)
     nearest = next((run for run in runs if run.name in close), None)
     return f"; did you mean {nearest}?" if nearest else f"; the newest run here is {runs[-1]}"
