@@ -19,10 +19,10 @@ import torch
 from phrasebook_measures import concepts
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.bundle.header import AlignmentHead
+from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.phrasebook.splits import Saying, held_out
 from mtformer.runs.folder import find_model
-from mtformer.search.alignment import all_heads, choose_heads, cross_attention, of_head
+from mtformer.search.alignment import choose_heads, cross_attention, of_head
 from mtformer.support.errors import UserError
 from mtformer.text.words import Span, word_spans
 from mtformer.translate.alignment import Alignment
@@ -110,7 +110,7 @@ def main() -> None:
         sys.exit("alignment_error_rate: use a model of the phrasebook from English to German or Chinese")
     valid = [(saying.en, saying.text(tgt_lang)) for saying in held_out("valid")]
     measured = Measured(bundle)
-    heads = all_heads(bundle.model)
+    heads = all_heads(bundle.header.architecture)
     layers = sorted({head.layer for head in heads})
     candidates = [head.model_copy(update={"reading": reading}) for head in heads for reading in (False, True)]
     rows = {"chosen": choose_heads(bundle.model, *_encoded(bundle, valid)), "mean of all heads": heads}

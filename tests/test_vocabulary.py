@@ -14,6 +14,7 @@ from engines import Ids
 from test_export import readme_prints
 
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.bundle.header import all_heads
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import SearchOptions
 from mtformer.config.search import LengthPenalty
@@ -28,7 +29,6 @@ from mtformer.export import require_huggingface
 from mtformer.export.huggingface import write_huggingface
 from mtformer.model.architecture import SpecialIds
 from mtformer.model.transformer import Transformer
-from mtformer.search.alignment import all_heads
 from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, SearchRequest, results_of
 from mtformer.search.hypothesis import ranked
 from mtformer.support.errors import UserError
@@ -256,7 +256,7 @@ def test_samples_and_constraints_follow_forced_ids(forced: Bundle) -> None:
 def test_scores_and_alignments_begin_after_the_forced_ids(forced: Bundle) -> None:
     ids, src, tgt = forced.tokenizer.prefixes.tgt, *forced.tokenizer.encode_src(TEXTS[:2])
     tgt = tgt[:-1]
-    engine: Engine = TorchEngine(forced.model, alignment_heads=[all_heads(forced.model)])
+    engine: Engine = TorchEngine(forced.model, alignment_heads=[all_heads(forced.header.architecture)])
     [found, whole] = results_of(engine, [ScoreRequest(src, tgt, ids), ScoreRequest(src, [*ids, *tgt])])
     assert found == pytest.approx(whole[1:], abs=1e-5)
     [weights, all_weights] = results_of(engine, [AlignRequest(src, tgt, ids), AlignRequest(src, [*ids, *tgt])])

@@ -4,7 +4,6 @@ import base64
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, Literal
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from mtformer.browser.tokenizer import SCRIPTS, describe_texts
 from mtformer.bundle.format import Bundle
-from mtformer.bundle.header import AlignmentHead
+from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights, weights
@@ -97,18 +96,13 @@ def pack_model(
         "architecture": architecture.model_dump(),
         "activation": ACTIVATIONS[architecture.activation].function,
         "norm": {"module": NORMS[architecture.norm_type].module, "eps": NORMS[architecture.norm_type].eps},
-        "alignment_heads": [head.model_dump() for head in alignment_heads or _all_heads(architecture)],
+        "alignment_heads": [head.model_dump() for head in alignment_heads or all_heads(architecture)],
         "quantization": quantization,
         "tensors": stored,
         "n_bytes": len(data),
         "golden": _golden(architecture, computed),
     }
     return PackedModel(header, bytes(data))
-
-
-def _all_heads(architecture: Architecture) -> list[AlignmentHead]:
-    places = product(range(architecture.n_decoder_layers), range(architecture.n_heads))
-    return [AlignmentHead(layer=layer, head=head, reading=False) for layer, head in places]
 
 
 def _require_supported(architecture: Architecture) -> None:

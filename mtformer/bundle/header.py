@@ -4,7 +4,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
@@ -46,6 +46,12 @@ class AlignmentHead(Stored):
     layer: int = Field(ge=0)
     head: int = Field(ge=0)
     reading: bool
+
+
+def all_heads(architecture: Architecture) -> list[AlignmentHead]:
+    """Return every head, each with the step that predicts."""
+    places = product(range(architecture.n_decoder_layers), range(architecture.n_heads))
+    return [AlignmentHead(layer=layer, head=head, reading=False) for layer, head in places]
 
 
 class Toward(NamedTuple):
@@ -117,10 +123,7 @@ class Header(Stored):
 
         Where no heads were chosen, all of the last layer.
         """
-        layer, n_heads = self.architecture.n_decoder_layers - 1, self.architecture.n_heads
-        heads = self.alignment_heads or [
-            AlignmentHead(layer=layer, head=head, reading=False) for head in range(n_heads)
-        ]
+        heads = self.alignment_heads or all_heads(self.architecture)[-self.architecture.n_heads :]
         [(largest, _)] = Counter((head.layer, head.reading) for head in heads).most_common(1)
         return tuple(head for head in heads if (head.layer, head.reading) == largest)
 

@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtformer.bundle.header import AlignmentHead
+from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad, send
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
 from mtformer.model.packing import Packer
 from mtformer.model.transformer import Transformer
-from mtformer.search.alignment import all_heads, soft_alignments
+from mtformer.search.alignment import soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
@@ -70,7 +70,9 @@ class TorchEngine(BatchedEngine):
         self.models = models
         self.model = models[0]
         chosen = alignment_heads or [()] * len(models)
-        self._alignment_heads = [heads or all_heads(model) for model, heads in zip(models, chosen, strict=True)]
+        self._alignment_heads = [
+            heads or all_heads(model.architecture) for model, heads in zip(models, chosen, strict=True)
+        ]
         self._device = next(models[0].parameters()).device
         self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}

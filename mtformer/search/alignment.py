@@ -1,31 +1,19 @@
 """Soft alignments: where the decoder looks in the source while it writes and reads a translation that is given."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtformer.bundle.header import AlignmentHead
+from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.data.batches import pad
 from mtformer.model.attention import record_attention
-from mtformer.model.layers import DecoderLayer
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches, longest_first
 
 _BATCH_TOKENS = 4096
-
-
-def all_heads(model: Transformer) -> list[AlignmentHead]:
-    """Return every head, each with the step that predicts."""
-    layers = cast(Sequence[DecoderLayer], model.decoder_layers)  # nn.ModuleList does not know the type of its items
-    return [
-        AlignmentHead(layer=number, head=head, reading=False)
-        for number, layer in enumerate(layers)
-        for head in range(layer.cross_attention.n_heads)
-    ]
 
 
 def soft_alignments(
@@ -128,7 +116,8 @@ def _all_weights(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], list[AlignmentHead]]:
     """Return source tokens (N, S), target tokens (N,), weights (C, N, S) and the C candidates, for N target tokens."""
-    heads = [head.model_copy(update={"reading": reading}) for reading in (False, True) for head in all_heads(model)]
+    predicting = all_heads(model.architecture)
+    heads = [*predicting, *(head.model_copy(update={"reading": True}) for head in predicting)]
     longest = max((len(src) for src in sources), default=1) - 1  # EOS says nothing about a word
     src_parts = [np.empty((0, longest), np.int64)]
     tgt_parts = [np.empty(0, np.int64)]
