@@ -1,8 +1,7 @@
 """A trace that shows itself in a notebook."""
 
 import html
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 from mtformer.explain.explanation import Explanation, describe_architecture
 from mtformer.explain.page import render_page
@@ -24,8 +23,7 @@ class NotebookTrace(Trace):
         architecture = explainer.engine.model.architecture
         model = {"name": None, "step": None, **describe_architecture(architecture, src_lang, explainer.tgt_lang)}
         explanation = Explanation(model, explainer.options, prefix, (trace,))
-        values: dict[str, Any] = {f.name: getattr(trace, f.name) for f in fields(trace)}
-        return cls(**values, explanation=explanation)
+        return cls(**vars(trace), explanation=explanation)
 
     def __repr__(self) -> str:
         """Return what a plain trace is shown as in text."""
