@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
-from mtformer.data.clean.filters import LEARNED, Filters, filters_of, rule_of
+from mtformer.data.clean.filters import LEARNED, Filters, filters_of, of_direction, rule_of
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.realign import Passage, RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
@@ -275,7 +274,7 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
     parts = [source.realigned for source in sources]
     filters = {
         source.languages: Filters(
-            source.filters.names, source.languages, source.filters.held_out, _of_direction(parts, source.languages)
+            source.filters.names, source.languages, source.filters.held_out, of_direction(parts, source.languages)
         )
         for source in sources
     }
@@ -285,10 +284,6 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
     for source, again in zip(sources, checked, strict=True):
         again.slips, again.n_lost = source.slips, source.n_pairs - again.n_pairs
     return checked
-
-
-def _of_direction(parts: Sequence[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:
-    return chain.from_iterable(part for part in parts if part.languages == languages)
 
 
 def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:

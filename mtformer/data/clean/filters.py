@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,15 +211,16 @@ def filters_of(data: DataConfig, *, may_be_uneven: bool = False) -> dict[Languag
         learning = f"the rules {', '.join(LEARNED)} of data.filters learn"
         _require_files(train, f"{learning} from the text before they filter it")
     return {
-        languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())
+        languages: Filters(
+            data.filters, languages, held_out, of_direction(train.parts(), languages) if is_learning else ()
+        )
         for languages in data.language_pairs
     }
 
 
-def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[SentencePair]:
-    for part in text.parts():
-        if part.languages == languages:
-            yield from part
+def of_direction(parts: Iterable[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:
+    """Return the pairs of the parts of a text that have these languages."""
+    return chain.from_iterable(part for part in parts if part.languages == languages)
 
 
 def _require_files(text: ParallelText, why: str) -> None:
