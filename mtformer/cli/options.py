@@ -205,7 +205,8 @@ def check_text(text: str | None, input: Path | None) -> None:
 def _ends_like_a_file(text: str) -> bool:
     """Tell whether a text is one word with an ending of files, such as the code of a language."""
     from mtformer.data.new_config import language_of
-    from mtformer.translate.jobs.reading import COMPRESSED, structured_suffix
+    from mtformer.text.lines import COMPRESSED
+    from mtformer.translate.jobs.reading import structured_suffix
 
     path = Path(text)
     is_known = structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)

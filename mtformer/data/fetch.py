@@ -16,12 +16,12 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import file_digest, write_text
 from mtformer.support.progress import watched
 from mtformer.support.terminal import counted
-from mtformer.text.lines import open_output
+from mtformer.text.lines import COMPRESSED, open_output
 from mtformer.text.pairs import Drops, Example, SentencePair, fingerprint
 
 log = logging.getLogger(__name__)
 
-_ENDINGS = (".gz", ".xz", ".bz2", ".zst", ".tsv", ".csv", ".jsonl", ".tmx", ".txt")
+_ENDINGS = (*COMPRESSED, ".tsv", ".csv", ".jsonl", ".tmx", ".txt")
 
 
 class Fetched(NamedTuple):

@@ -11,12 +11,11 @@ from pathlib import Path
 from mtformer.config import Config, LanguagePair, dump_new_config, load_config, parse_config
 from mtformer.support.errors import UserError
 from mtformer.text.languages import language_code
-from mtformer.text.lines import input_name
+from mtformer.text.lines import COMPRESSED, input_name
 
 log = logging.getLogger(__name__)
 
-_COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
-_ENDINGS = re.compile(r"(\.(gz|xz|bz2|zst|txt))+$")  # after the code of the language
+_ENDINGS = re.compile(f"({'|'.join(map(re.escape, (*COMPRESSED, '.txt')))})+$")  # after the code of the language
 _COMMENT = """\
 # The config of `{command}`. Edit it as you like; docs/config.md has all keys.
 # Without the keys valid and test of data, pairs of train are held out.
@@ -78,7 +77,7 @@ def config_of_files(
 
 def _require_file(path: Path, option: str) -> None:
     if str(path) != "-" and not _exists(path):
-        found = next((f": did you mean {path}{ending}?" for ending in _COMPRESSED if _exists(f"{path}{ending}")), "")
+        found = next((f": did you mean {path}{ending}?" for ending in COMPRESSED if _exists(f"{path}{ending}")), "")
         raise UserError(f"{option}: there is no file {path}{found}")
 
 

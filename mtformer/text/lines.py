@@ -67,6 +67,7 @@ _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
     b"P*M\x18": _zstd,  # pzstd begins with a frame to be skipped
     b"PK\x03\x04": _zip,
 }
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")  # how the names of such files usually end
 
 
 def decompressed(file: io.RawIOBase) -> BinaryIO:

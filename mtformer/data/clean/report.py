@@ -22,7 +22,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.support.terminal import counted
-from mtformer.text.lines import open_output
+from mtformer.text.lines import COMPRESSED, open_output
 from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
@@ -261,4 +261,4 @@ def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
 
 def _recompressed(path: Path) -> str:
     """Return the name of a file, which ends in ``.gz`` if the file is compressed by its name."""
-    return f"{path.stem}.gz" if path.suffix in (".gz", ".xz", ".bz2", ".zst") else path.name
+    return f"{path.stem}.gz" if path.suffix in COMPRESSED else path.name

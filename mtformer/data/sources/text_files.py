@@ -12,10 +12,8 @@ from mtformer.config import MosesFiles
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
-from mtformer.text.lines import input_name, read_lines
+from mtformer.text.lines import COMPRESSED, input_name, read_lines
 from mtformer.text.pairs import Drops, Example, one_line
-
-_ENDINGS = ("", ".gz", ".xz", ".bz2", ".zst")
 
 
 def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterator[Example]:
@@ -52,7 +50,7 @@ def moses_files(source: MosesFiles, src_lang: str, tgt_lang: str) -> tuple[Path,
 
 
 def _moses_file(prefix: Path, language: str) -> Path:
-    candidates = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in _ENDINGS]
+    candidates = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ("", *COMPRESSED)]
     existing = [path for path in candidates if path.is_file()]
     if len(existing) == 1:
         return existing[0]

@@ -24,7 +24,7 @@ from typing import TypeVar
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width, wrap
 from mtformer.text.languages import is_written_with_spaces, language_of_script
-from mtformer.text.lines import Line, is_regular_input, read_numbered_lines
+from mtformer.text.lines import COMPRESSED, Line, is_regular_input, read_numbered_lines
 from mtformer.translate.jobs.options import OnError, Shard
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,6 @@ _STRUCTURED = frozenset(
     ".csv .doc .docx .epub .htm .html .ini .json .jsonl .odp .ods .odt .pages .pdf .po .pot .ppt .pptx .properties "
     ".resx .rtf .srt .strings .tex .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
 )
-COMPRESSED = frozenset([".gz", ".bz2", ".xz", ".zst"])
 
 
 def structured_suffix(path: Path) -> str:
