@@ -16,7 +16,8 @@ from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.search import constraints
-from mtformer.search.constrained import constrained_search
+from mtformer.search.beam import beam_search
+from mtformer.search.constrained import ConstrainedSelection
 from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
@@ -69,7 +70,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     options = SearchOptions(beam_size=k, n_best=k, length_penalty=alpha)
     found = [constraint(*texts) for texts in required]
-    return constrained_search(decoder, found, [0] * len(limits), limits, options, [*rules(limits), *processors])
+    selection = ConstrainedSelection(found, [0] * len(limits), limits, options, EOS_ID)
+    return beam_search(decoder, limits, options, [selection, *rules(limits), *processors], selection=selection)
 
 
 def likeliest_of_all(seed: int, limit: int, texts: Sequence[str]) -> list[Hypothesis]:
@@ -121,7 +123,8 @@ def test_a_step_has_no_more_beams_than_its_sentences_need() -> None:
     prefix = ForcePrefixes([[A, B, A]], decoder.device)
     options = SearchOptions(beam_size=2)
     limits, required = [9], constraint("ab", "a b")
-    constrained_search(decoder, [required], [3], limits, options, [prefix, *rules(limits)])
+    selection = ConstrainedSelection([required], [3], limits, options, EOS_ID)
+    beam_search(decoder, limits, options, [selection, prefix, *rules(limits)], selection=selection)
     assert decoder.n_rows[:4] == [1, 1, 1, 1]  # BOS and the prefix, which has one of the two phrases
     assert 2 <= max(decoder.n_rows[4:]) <= 2 + required.n_phrases
 

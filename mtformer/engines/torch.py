@@ -19,7 +19,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
-from mtformer.search.constrained import constrained_search, constrained_width
+from mtformer.search.constrained import ConstrainedSelection, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
 from mtformer.search.engine import (
     AlignRequest,
@@ -149,7 +149,8 @@ class TorchEngine(BatchedEngine):
         constraints = [request.constraint for request in requests if request.constraint is not None]
         if constraints:  # of all requests or none: they are of the same width
             prefix_lengths = [len(request.prefix) for request in requests]
-            return constrained_search(decoder, constraints, prefix_lengths, limits, options, processors, observer)
+            selection = ConstrainedSelection(constraints, prefix_lengths, limits, options, self._special_ids.eos)
+            return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
         if options.sample:
             return sample(decoder, requests, limits, options, processors)
         if options.beam_size == 1:

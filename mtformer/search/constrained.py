@@ -30,50 +30,15 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.search.beam import Beams, beam_search
-from mtformer.search.candidates import Candidates, SearchObserver, likeliest
+from mtformer.search.beam import Beams
+from mtformer.search.candidates import Candidates, likeliest
 from mtformer.search.constraints import Constraint, State, Way
-from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis
-from mtformer.search.processors import Prefixes, Processor
+from mtformer.search.processors import Prefixes
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
     """Return the most beams that a sentence has: K, and one for each phrase, rounded up to an even number."""
     return beam_size + 2 * -(-constraint.n_phrases // 2)
-
-
-def constrained_search(
-    decoder: Decoder,
-    constraints: Sequence[Constraint],
-    prefix_lengths: Sequence[int],
-    limits: Sequence[int],
-    options: SearchOptions,
-    processors: Sequence[Processor],
-    observer: SearchObserver | None = None,
-) -> list[list[Hypothesis]]:
-    """Search as :func:`beam_search` does for hypotheses that meet the constraints of their sentences.
-
-    Args:
-        decoder: at its start, with B sentences.
-        constraints: of each sentence.
-        prefix_lengths: how many tokens each translation starts with that ``processors`` force; no phrase is opened
-            among them.
-        limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted; there must be room for the
-            forced prefix and the constraint's ``max_tokens``.
-        options: beam size, length penalty and how many hypotheses to find.
-        processors: applied to each step in order; they must enforce ``limits``. Other tokens than those of phrases
-            that are opened obey them.
-        observer: called with each step.
-
-    Returns:
-        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_candidates``.
-
-    Raises:
-        MtformerError: the model predicts NaN, or no hypothesis is possible.
-    """
-    selection = ConstrainedSelection(constraints, prefix_lengths, limits, options, decoder.special_ids.eos)
-    return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
 
 
 _Opening = tuple[int, Way]  # a beam, and a phrase that it opens or continues
@@ -223,7 +188,7 @@ class _Sentence:
 class ConstrainedSelection:
     """A :class:`.Selection` that keeps beams for every number of phrases, and allows EOS when all are there.
 
-    It is a :class:`Processor` too, the first of a search: the tokens of phrases keep the model's probabilities,
+    It is a :class:`.Processor` too, the first of a search: the tokens of phrases keep the model's probabilities,
     whatever other rules forbid.
     """
 
@@ -237,7 +202,17 @@ class ConstrainedSelection:
         options: SearchOptions,
         eos: int,
     ) -> None:
-        """Start with one beam for each of B sentences; see :func:`constrained_search`."""
+        """Start with one beam for each of B sentences.
+
+        Args:
+            constraints: of each sentence.
+            prefix_lengths: how many tokens each translation starts with that other processors force; no phrase is
+                opened among them.
+            limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted; there must be room for
+                the forced prefix and the constraint's ``max_tokens``.
+            options: those of the search.
+            eos: the id that ends translations.
+        """
         self._eos = eos
         self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
         of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
