@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import AlignRequest, OnDone, R_co, Request, ScoreRequest, SearchRequest
+from mtformer.search.engine import AlignRequest, OnDone, PairRequest, R_co, Request, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import MtformerError, UserError
 
@@ -74,7 +74,7 @@ class BatchedEngine(ABC):
         """Divide the indices of searches with the same options into batches."""
 
     @abstractmethod
-    def _forced_batches(self, requests: Sequence[ScoreRequest] | Sequence[AlignRequest]) -> list[list[int]]:
+    def _forced_batches(self, requests: Sequence[PairRequest[Any]]) -> list[list[int]]:
         """Divide the indices of requests of one kind, whose targets are given, into batches."""
 
     @abstractmethod

@@ -24,6 +24,7 @@ from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder
 from mtformer.search.engine import (
     AlignRequest,
     Example,
+    PairRequest,
     Request,
     ScoreRequest,
     SearchRequest,
@@ -101,7 +102,7 @@ class TorchEngine(BatchedEngine):
         """Refuse a precision that this device cannot compute in; see :class:`.Engine`."""
         require_precision(options.precision, self._device)
 
-    def _forced_batches(self, requests: Sequence[ScoreRequest] | Sequence[AlignRequest]) -> list[list[int]]:
+    def _forced_batches(self, requests: Sequence[PairRequest[Any]]) -> list[list[int]]:
         """Divide requests into batches of similar length."""
         lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
         return fill_batches(longest_first(lengths), lengths, _FORCED_TOKENS)

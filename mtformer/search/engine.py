@@ -66,37 +66,32 @@ class SearchRequest(Request[list[Hypothesis]]):
 
 
 @dataclass(frozen=True)
-class ScoreRequest(Request[list[float]]):
-    """A sentence and a translation to score.
+class PairRequest(Request[R_co]):
+    """A sentence and a translation that is given.
+
+    Attributes:
+        src: the ids of the sentence, EOS last.
+        tgt: those of the translation, without EOS.
+        forced: see :class:`Request`.
+    """
+
+    src: Sequence[int]
+    tgt: Sequence[int]
+    forced: Sequence[int] = ()
+
+
+class ScoreRequest(PairRequest[list[float]]):
+    """A pair to score.
 
     The result is the log probability of each token of the target, given those before it, and of EOS after them.
-
-    Attributes:
-        src: the ids of the sentence, EOS last.
-        tgt: those of the translation, without EOS.
-        forced: see :class:`Request`.
     """
 
-    src: Sequence[int]
-    tgt: Sequence[int]
-    forced: Sequence[int] = ()
 
-
-@dataclass(frozen=True)
-class AlignRequest(Request["Weights"]):
-    """A sentence and a translation to align.
+class AlignRequest(PairRequest["Weights"]):
+    """A pair to align.
 
     The result (T, S) is how much each token of the target attends to each of the source, EOS included. Rows sum to 1.
-
-    Attributes:
-        src: the ids of the sentence, EOS last.
-        tgt: those of the translation, without EOS.
-        forced: see :class:`Request`.
     """
-
-    src: Sequence[int]
-    tgt: Sequence[int]
-    forced: Sequence[int] = ()
 
 
 class Engine(Protocol):

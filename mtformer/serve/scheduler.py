@@ -24,7 +24,7 @@ from threading import Condition, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from mtformer.search.engine import AlignRequest, Engine, Request, ScoreRequest, SearchRequest
+from mtformer.search.engine import Engine, PairRequest, Request, SearchRequest
 from mtformer.serve.turns import MOST_TOKENS, Item, Line, Waiting
 from mtformer.support.errors import MtformerError
 from mtformer.translate.plan import Plan
@@ -342,7 +342,7 @@ def _cost(request: Request[Any] | None) -> int:
     """Return about how long a request takes, in tokens that are read or searched for."""
     if isinstance(request, SearchRequest):
         return len(request.src)
-    assert isinstance(request, ScoreRequest | AlignRequest)
+    assert isinstance(request, PairRequest)
     return 1 + (len(request.src) + len(request.tgt)) // 8  # in one step, where a search takes many
 
 

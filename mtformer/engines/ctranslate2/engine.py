@@ -28,6 +28,7 @@ from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
 from mtformer.search.engine import (
     AlignRequest,
     EngineError,
+    PairRequest,
     Request,
     ScoreRequest,
     SearchRequest,
@@ -139,7 +140,7 @@ class CTranslate2Engine(BatchedEngine):
         """Refuse options and constraints, and a text that needs more positions than the model has tables for."""
         if refusal := super()._refusal(request):
             return refusal
-        assert isinstance(request, SearchRequest | ScoreRequest | AlignRequest)
+        assert isinstance(request, SearchRequest | PairRequest)
         if not isinstance(request, SearchRequest):
             longest = max(len(request.src), len(request.tgt) + 1)
         elif request.constraint is None:
@@ -154,7 +155,7 @@ class CTranslate2Engine(BatchedEngine):
             "lower search.max_length_factor, or use --engine torch"
         )
 
-    def _forced_batches(self, requests: Sequence[ScoreRequest] | Sequence[AlignRequest]) -> list[list[int]]:
+    def _forced_batches(self, requests: Sequence[PairRequest[Any]]) -> list[list[int]]:
         """Divide requests into batches of similar length."""
         if requests and isinstance(requests[0], AlignRequest):
             lengths = [len(request.src) + len(request.tgt) for request in requests]
