@@ -45,7 +45,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_each_sentence_has_a_score() -> None:
     sources, hypotheses = ["a", "b", "c\rd"], ["x", "", "z\u2028y"]
-    assert comet_scores(sources, hypotheses, ["x", "y", "z y"], model="m", gpus=0) == [1.0, 0.25, 1.0]
+    assert comet_scores(sources, hypotheses, ["x", "y", "z y"], model="m", device="cpu") == [1.0, 0.25, 1.0]
 
 
 @pytest.mark.usefixtures("installed")
@@ -67,7 +67,7 @@ def test_eval_adds_comet_to_the_scores(copied: Project) -> None:
 )
 def test_its_failures_are_errors(model: str, message: str) -> None:
     with pytest.raises(MtformerError, match=message):
-        comet_scores(["a", "b"], ["x", "y"], ["x", "y"], model=model, gpus=0)
+        comet_scores(["a", "b"], ["x", "y"], ["x", "y"], model=model, device="cpu")
 
 
 def test_without_it_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,4 +79,4 @@ def test_without_it_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch
     assert (result.status, result.stdout) == (2, "")
     assert "comet-score, which is not installed: pipx install unbabel-comet" in result.stderr
     with pytest.raises(UserError):
-        comet_scores(["a"], ["x"], ["x"], model="m", gpus=0)
+        comet_scores(["a"], ["x"], ["x"], model="m", device="cpu")

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
@@ -19,7 +20,6 @@ from mtformer.runs.folder import run_of
 from mtformer.search.engine import ScoreRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
-from mtformer.support.hardware import pick_device
 from mtformer.support.progress import Progress
 from mtformer.text.lines import open_output
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -68,8 +68,8 @@ def evaluate_loaded(
             plain.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
         from_comet = None
         if comet is not None:
-            gpus = int(pick_device(device).type == "cuda")
-            from_comet = metrics.comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
+            references = whole.references[0]
+            from_comet = metrics.comet_scores(whole.sources, hypotheses, references, model=comet, device=device)
         if rows is not None:
             lines = _rows(sets, translations, header, from_comet)
             rows.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
@@ -83,11 +83,8 @@ def evaluate_loaded(
         mean = 100 * fmean(from_comet[part])  # as papers report it
         return replace(result, scores=[*result.scores, metrics.Score("COMET", mean, f"model:{comet}|scale:100")])
 
-    results, start = [], 0
-    for test_set in sets:
-        end = start + len(test_set.sources)
-        results.append(score(test_set, slice(start, end)))
-        start = end
+    ends = accumulate(len(test_set.sources) for test_set in sets)
+    results = [score(one, slice(end - len(one.sources), end)) for one, end in zip(sets, ends, strict=True)]
     total = results[0] if len(results) == 1 else score(whole, slice(None))
     command = None
     if output and whole.sacrebleu_arguments:

@@ -17,6 +17,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.hardware import pick_device
 from mtformer.text.languages import base_language, is_written_with_spaces
 
 References = Sequence[str] | Sequence[Sequence[str]]
@@ -205,7 +206,7 @@ def require_comet() -> str:
 
 
 def comet_scores(
-    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], *, model: str, gpus: int
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], *, model: str, device: str
 ) -> list[float]:
     """Score each hypothesis, mostly from 0 to 1; the score of a test set is their mean.
 
@@ -214,7 +215,7 @@ def comet_scores(
         hypotheses: their translations.
         references: one for each.
         model: a name such as ``Unbabel/wmt22-comet-da``, which is downloaded, or the path of a checkpoint.
-        gpus: how many to use.
+        device: where to compute.
 
     Raises:
         UserError: COMET is not installed.
@@ -222,7 +223,8 @@ def comet_scores(
     """
     if Path(model).is_file():
         model = str(Path(model).resolve())  # the command runs in another folder
-    command = [require_comet(), "--quiet", "--only_system", "--model", model, "--gpus", str(gpus)]
+    gpus = "1" if pick_device(device).type == "cuda" else "0"
+    command = [require_comet(), "--quiet", "--only_system", "--model", model, "--gpus", gpus]
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file, option, lines in (("src", "-s", sources), ("hyp", "-t", hypotheses), ("ref", "-r", references)):

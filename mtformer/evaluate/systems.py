@@ -112,19 +112,14 @@ def compare_paths(
         UserError: a system or the test set cannot be used, or they do not belong together.
     """
     systems = _read_systems(paths, pair)
-    bundles = [system.bundle for system in systems if system.bundle]
     test_set, languages = _test_set(systems, pair, texts)
     require_distinct(output, [*test_set.files, *(system.path for system in systems)])
-    given = {system.name: _read_hypotheses(system, test_set) for system in systems if not system.bundle}
-
-    def hypotheses_of(system: System) -> list[str]:
-        if system.bundle is None:
-            return given[system.name]
-        translator = Translator.load(system.bundle, device, raw=raw).with_options(**(search or {}))
-        return [best.text for best in best_translations(translator, test_set.sources)]
-
-    hypotheses = {system.name: hypotheses_of(system) for system in systems}
-    tokenize = bundles[0].header.bleu_tokenize if bundles else "auto"
+    hypotheses = {system.name: [] if system.bundle else _read_hypotheses(system, test_set) for system in systems}
+    bundles = {system.name: system.bundle for system in systems if system.bundle}
+    for name, bundle in bundles.items():  # after the files, which may be wrong
+        translator = Translator.load(bundle, device, raw=raw).with_options(**(search or {}))
+        hypotheses[name] = [best.text for best in best_translations(translator, test_set.sources)]
+    tokenize = next((bundle.header.bleu_tokenize for bundle in bundles.values()), "auto")
     comparison = compare_systems(
         hypotheses,
         test_set.references,
