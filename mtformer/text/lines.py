@@ -210,10 +210,10 @@ def is_regular_output(path: Path) -> bool:
     return not is_standard_output(path) and (path.is_file() or not path.exists())
 
 
-def is_utf8(argument: str) -> bool:
-    """Tell whether a command-line argument was UTF-8; Python decodes other bytes as lone surrogates."""
+def is_utf8(text: str) -> bool:
+    """Tell whether a text can be UTF-8; of a command-line argument, Python decodes other bytes as lone surrogates."""
     try:
-        argument.encode()
+        text.encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -221,11 +221,9 @@ def is_utf8(argument: str) -> bool:
 
 def without_surrogates(text: str) -> str:
     """Join surrogate pairs, and replace surrogates without their other half by U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
-    return text
+    if is_utf8(text):
+        return text
+    return text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
 
 
 @contextmanager
