@@ -116,10 +116,9 @@ def suggestion(key: str, section: type[Section] | None, root: type[Section] | No
         return ""
     sections = subsections(root)
     homes = {field: name for name, part in sections.items() for field in part.model_fields}
-    if key not in homes:
-        same = our_keys(key)
-        if same and section in (root, *sections.values()):
-            own = next((f"{name}." for name, part in sections.items() if part is section), "")
+    same, own = our_keys(key), next((f"{name}." for name, part in sections.items() if part is section), "")
+    if key not in homes or (own and any(ours.startswith(own) for ours in same)):
+        if same and (own or section is root):
             return f"; did you mean {' and '.join(f'`{ours.removeprefix(own)}`' for ours in same)}?"
         if close := difflib.get_close_matches(key, section.model_fields, n=1, cutoff=0.6):
             return f"; did you mean `{close[0]}`?"
