@@ -82,6 +82,8 @@ def test_two_files_are_checked_like_a_config_that_names_them(tmp_path: Path) -> 
     assert by_files.stdout == by_config.stdout
     assert "clean text, a source for the config: {src: two/text.en, tgt: two/text.de}" in by_files.stderr
     assert not list(tmp_path.glob("text.*.yaml"))
+    (tmp_path / "text.en-de.yaml").write_text(project.config.read_text().replace("text.de", "other.de"))
+    assert project.mtformer("data", "check", *files).stdout == by_config.stdout
     missing = project.mtformer("data", "check", "--src", "text.en")
     assert (missing.status, missing.stdout) == (2, "")
     assert "needs --tgt" in missing.stderr

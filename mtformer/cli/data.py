@@ -90,7 +90,7 @@ def check(
 
     if fix is not None:
         require_new_folder(fix, "--fix")
-    with texts.loaded("data check", config, overrides or [], write=False) as loaded:
+    with texts.loaded("data check", config, overrides or []) as loaded:
         base = loaded.training.init_from
         checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
     options.print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))

@@ -107,7 +107,7 @@ class Texts(Options):
     tgt_lang: str | None = option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
 
     def loaded(
-        self, command: str, config: Path | None, overrides: list[str], *, write: bool
+        self, command: str, config: Path | None, overrides: list[str], *, write: bool | None = None
     ) -> "AbstractContextManager[Config]":
         """Read the config, or that of two files.
 
@@ -115,7 +115,8 @@ class Texts(Options):
             command: which it is for, as the user writes it.
             config: its file; None if there are two text files instead.
             overrides: settings, each ``dotted.key=value``.
-            write: whether a config for two files is written, which stays if training starts.
+            write: whether a config for two files is written, which stays if training starts; None if it is not for
+                training, and one that exists is not read either.
 
         Raises:
             UserError: neither is given, or both; or they cannot be used.

@@ -30,7 +30,7 @@ def config_of_files(
     overrides: Sequence[str],
     *,
     has_started: Callable[[Config], bool],
-    write: bool = True,
+    write: bool | None = True,
 ) -> Iterator[Config]:
     """Write a config into the current folder that trains on two text files, and read it; one that exists is only read.
 
@@ -43,7 +43,7 @@ def config_of_files(
         languages: their codes; None where the name of the file ends with the code.
         overrides: settings, each ``dotted.key=value``, which are written as well.
         has_started: whether there is a run of a config.
-        write: False to only read what would be written.
+        write: False to only read what would be written; None to not even read a config that exists.
 
     Yields:
         The config.
@@ -58,7 +58,7 @@ def config_of_files(
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
     draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)
     path = Path(f"{draft.run.name}.yaml")
-    if path.exists():
+    if write is not None and path.exists():
         yield _known_config(path, draft, overrides)
     elif not write:
         yield draft
