@@ -512,6 +512,22 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
         assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers or names added",))
 
 
+def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
+    terms = Terms(Glossary([("a", "b")]), characters, src_lang="en", tgt_lang="de")
+    asked: list[Any] = []
+
+    class Noting(Dropping):
+        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+            asked.extend(requests)
+            likely = [(each.ids, each.log_prob / 100) for [each] in super().submit(requests)]
+            return [[Hypothesis(ids, [log_prob])] for ids, log_prob in likely]
+
+    found = result(characters, Noting(), lambda planner: replace(planner, terms=terms).plan("12 is a"))
+    assert found.text == "12 is a"
+    assert all(each.constraint is not None for each in asked)
+    assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names added")
+
+
 class Gluing(Copying):
     """An engine that likes a slot best right before the last token."""
 

@@ -29,7 +29,7 @@ from mtformer.translate.guard import (
 from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
-from mtformer.translate.pairs import Pairing, parts_of
+from mtformer.translate.pairs import Pairing, Part, parts_of
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import KnownCharacters, Preparation, PreparedText, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
@@ -271,11 +271,10 @@ class Planner:
 
     def _plan_inserted(self, slotted: Slotted) -> Plan[list[Translation]]:
         """Translate a text, if it need not be cut, so that its slots are in the translation."""
-        parts = parts_of(slotted.text, self.tokenizer, None, self.max_length)
+        parts = parts_of(slotted.text, self.tokenizer, self.terms, self.max_length)
         if len(parts) != 1:
             return []
-        ids = parts[0].ids
-        request = SearchRequest(ids, self.options, self.options.limit(len(ids)), forced=self.tokenizer.prefixes.tgt)
+        request = self._request(parts[0], self.options, self.terms)
         needed, [space] = map(self.tokenizer.tgt.ids, (list(slotted.fillings), ["▁"]))
         has_spaces = is_written_with_spaces(self.tgt_lang)
 
@@ -283,7 +282,7 @@ class Planner:
             return slotted.fits(known_slots(self.tokenizer.decode(ids), slotted.text))
 
         found = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
-        return self._without_made_up(slotted.text, [self._translation(found)])
+        return self._without_made_up(slotted.text, [self._translation(found, parts[0].terms, self.terms)])
 
     def with_slots(self, text: str) -> Slotted | None:
         """Return a text with slots; None if it needs none, or the model has none."""
@@ -351,15 +350,7 @@ class Planner:
             return [Translation("", 0.0, 0.0)]
         matches = [[] if self.fuzzy is None else self.fuzzy.find(part.ids) for part in parts]
         requests = [
-            SearchRequest(
-                part.ids,
-                options,
-                options.limit(len(part.ids)),
-                constraint=None if terms is None else terms.constraint(part.terms),
-                forced=self.tokenizer.prefixes.tgt,
-                examples=[example for _, example in of_part],
-                token_log_probs=self.token_log_probs,
-            )
+            replace(self._request(part, options, terms), examples=[example for _, example in of_part])
             for part, of_part in zip(parts, matches, strict=True)
         ]
         candidates = yield from ask(requests)
@@ -381,6 +372,16 @@ class Planner:
         ]
         notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
         return self._without_made_up(text, (self._joined(chosen, notes) for chosen in by_rank(translations)))
+
+    def _request(self, part: Part, options: SearchOptions, terms: Terms | None) -> SearchRequest:
+        return SearchRequest(
+            part.ids,
+            options,
+            options.limit(len(part.ids)),
+            constraint=None if terms is None else terms.constraint(part.terms),
+            forced=self.tokenizer.prefixes.tgt,
+            token_log_probs=self.token_log_probs,
+        )
 
     def _without_made_up(self, text: str, translations: Iterable[Translation]) -> list[Translation]:
         return [without_made_up(text, each) if self.tokenizer.has_slots else each for each in translations]
