@@ -88,6 +88,7 @@ def train(
         ranks.by_first(lambda: record_start(trainer))
         if not trainer.limit_reached():
             _log_warmup(trainer)
+        first_step = trainer.state.step
         if ranks.is_first:
             stack.callback(notify, False)
         with ExitStack() as writers:
@@ -96,9 +97,10 @@ def train(
                 trainer.writers = [writers.enter_context(closing(writer)) for writer in made]
             reason = trainer.fit()
         trainer.data.end()
-        log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
-        _warn_of_no_gain(trainer)
-        _warn_of_few_epochs(trainer)
+        if trainer.state.step > first_step:  # else the run was complete, as it has said
+            log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
+            _warn_of_no_gain(trainer)
+            _warn_of_few_epochs(trainer)
         return folder.bundle
 
 
