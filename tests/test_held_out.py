@@ -247,7 +247,14 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         (["--src", "packed.en", "--tgt", "train.de"], "there is no file packed.en: did you mean packed.en.gz?"),
         (["train.en", "train.de"], "write two text files as --src train.en --tgt train.de"),
         (["--src", "train.en", "--tgt", "train.de", "--set", "x=1"], "there is no such key"),
-        (["--src", "train.en", "--tgt", "train.de", "--to", "German"], "tgt_lang"),
+        (
+            ["--src", "train.en", "--tgt", "train.de", "--to", "German"],
+            "Error: --to German: data.tgt_lang: given `German`, allowed: a language code such as en, de or zh\n",
+        ),
+        (
+            ["--src", "runs", "--from", "en", "--tgt", "train.de"],
+            "Error: --src runs: data.train.0.src: runs is a folder",
+        ),
     ],
 )
 def test_bad_files_are_refused_before_anything_is_written(

@@ -6,7 +6,7 @@ are text where it has text.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,9 +47,14 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     return parse_config(text, path, overrides)
 
 
-def parse_config(text: str, path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read the config ``text`` as if it was the file at ``path``; see :func:`load_config`."""
-    document = _Document(str(path))
+def parse_config(
+    text: str, path: Path, overrides: Sequence[str] = (), places: Mapping[Key, str] | None = None
+) -> Config:
+    """Read the config ``text`` as if it was the file at ``path``; see :func:`load_config`.
+
+    Where ``places`` has what set a key, such as an option, problems name that and not the file.
+    """
+    document = _Document(str(path), overrides=dict(places or {}))
     values = document.read(text)
     if not isinstance(values, dict):
         raise UserError(f"{path}: a config is a mapping of sections (data:, model:, training:, …) to keys")
@@ -212,8 +217,9 @@ class _Document:
                 yield f"{where}: `{shown(parent)}` has no keys"
                 return
         section[last] = value
-        for key in [key for key in self.lines if key[: len(keys)] == keys]:
-            del self.lines[key]  # no longer in effect
+        for places in (self.lines, self.overrides):
+            for key in [key for key in places if key[: len(keys)] == keys]:
+                del places[key]  # no longer in effect
         self.overrides[keys] = where
 
     def place(self, key: Key) -> str:

@@ -56,7 +56,13 @@ def config_of_files(
         _require_file(path, option)
     pair = _languages(src, tgt, languages)
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
-    draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)
+    places = {
+        ("data", "src_lang"): f"--from {pair.src_lang}",
+        ("data", "tgt_lang"): f"--to {pair.tgt_lang}",
+        ("data", "train", 0, "src"): f"--src {src}",
+        ("data", "train", 0, "tgt"): f"--tgt {tgt}",
+    }
+    draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides, places)
     path = Path(f"{draft.run.name}.yaml")
     if write is not None and path.exists():
         yield _known_config(path, draft, overrides)
