@@ -319,7 +319,7 @@ def test_the_command_line_tells_all_that_is_wrong_and_trains_nothing(project: Pr
         next(i for i, line in enumerate(lines, 1) if key in line) for key in ("gone", "modle", "max_steps", "precision")
     )
     for problem in [
-        f"bad.yaml:{gone}: data.train.0.src: there is no file {project.folder / 'gone.en'}",
+        f"bad.yaml:{gone}: data.train.0.src: there is no file gone.en",
         f"bad.yaml:{width}: model.d_modle: there is no such key; did you mean `d_model`?",
         f"bad.yaml:{end + 1}: training.max_steps is given twice, first in line {old}",
         f"bad.yaml:{end + 1}: training.max_steps: given `5e-4`, allowed: a whole number",

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationInfo, model_validator
 
+from mtformer.support.files import shown_path
+
 
 def _absolute(path: Path, info: ValidationInfo) -> Path | None:
     """Return ``path`` from the folder of the config file that is being read.
@@ -31,7 +33,8 @@ def _existing_file(path: Path, info: ValidationInfo) -> Path:
     """Make ``path`` absolute, and require a file there."""
     file = _absolute(path, info)
     if file and not _is(file, Path.is_file):
-        raise ValueError(f"{file} is a folder, not a file" if _is(file, Path.is_dir) else f"there is no file {file}")
+        name = shown_path(file)
+        raise ValueError(f"{name} is a folder, not a file" if _is(file, Path.is_dir) else f"there is no file {name}")
     return file or path
 
 
@@ -42,7 +45,9 @@ def _existing_bundle(path: Path, info: ValidationInfo) -> Path:
         return _existing_file(path, info)
     bundle = folder / "model.safetensors"
     if not _is(bundle, Path.is_file):
-        raise ValueError(f"the folder {folder} has no model.safetensors: name a bundle, or a run that has one")
+        raise ValueError(
+            f"the folder {shown_path(folder)} has no model.safetensors: name a bundle, or a run that has one"
+        )
     return bundle
 
 
@@ -60,7 +65,7 @@ def _existing_files(prefix: Path, info: ValidationInfo) -> Path:
     """Make ``prefix`` absolute, and require files that begin with it and a dot."""
     path = _absolute(prefix, info)
     if path and not any(_is(file, Path.is_file) for file in path.parent.glob(f"{glob.escape(path.name)}.*")):
-        raise ValueError(f"there are no files {path}.*")
+        raise ValueError(f"there are no files {shown_path(path)}.*")
     return path or prefix
 
 
@@ -70,7 +75,7 @@ def _existing_folder(name: str, info: ValidationInfo) -> str:
         return name
     folder = _absolute(Path(name), info)
     if folder and not _is(folder, Path.is_dir):
-        raise ValueError(f"there is no folder {folder}")
+        raise ValueError(f"there is no folder {shown_path(folder)}")
     return str(folder or name)
 
 

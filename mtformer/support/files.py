@@ -31,6 +31,12 @@ _PROCESS = secrets.token_hex(4)  # in the names of temporary files: each process
 _STDIN, _STDOUT = Path("/dev/stdin"), Path("/dev/stdout")  # links to the files that they are redirected to, if any
 
 
+def shown_path(path: Path) -> str:
+    """Return a path as messages show it: from the current folder, if it is below that."""
+    is_below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return str(path.relative_to(Path.cwd()) if is_below else path)
+
+
 def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None:
     """Refuse an output that is also an input, under any name: writing it would destroy the input.
 

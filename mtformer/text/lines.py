@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
-from mtformer.support.files import open_atomically
+from mtformer.support.files import open_atomically, shown_path
 from mtformer.support.packages import install_command
 from mtformer.support.terminal import escaped
 
@@ -168,7 +168,7 @@ def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
 
 def input_name(path: Path) -> str:
     """Return the name of an input in messages."""
-    return "standard input" if str(path) == "-" else str(path)
+    return "standard input" if str(path) == "-" else shown_path(path)
 
 
 @contextmanager

@@ -232,7 +232,9 @@ def require_same(versions: Versions) -> None:
     """
     for path, version in versions.items():
         if version != file_version(path):
-            raise UserError(f"{path} changed while it was being read: rerun when nothing writes to it any more")
+            raise UserError(
+                f"{input_name(path)} changed while it was being read: rerun when nothing writes to it any more"
+            )
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:

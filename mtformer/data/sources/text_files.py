@@ -55,9 +55,9 @@ def _moses_file(prefix: Path, language: str) -> Path:
     if len(existing) == 1:
         return existing[0]
     if existing:
-        raise UserError(f"both {existing[0]} and {existing[1]} exist: name the files with src and tgt")
+        raise UserError(f"both {input_name(existing[0])} and {existing[1].name} exist: name the files with src and tgt")
     there = ", ".join(sorted(path.name for path in prefix.parent.glob("*") if path.name.startswith(f"{prefix.name}.")))
-    raise UserError(f"there is no file {candidates[0]}, compressed or not; there are: {there or 'none'}")
+    raise UserError(f"there is no file {input_name(candidates[0])}, compressed or not; there are: {there or 'none'}")
 
 
 def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
