@@ -209,8 +209,12 @@ class CTranslate2Engine(BatchedEngine):
         first = len(requests[0].forced) + int(self._aligns_reading)
         weights = []
         for request, result in zip(requests, results, strict=True):
+            shape = len(request.tgt), len(request.src)
+            if len(request.src) == 1:  # EOS alone, for which CTranslate2 computes nothing
+                weights.append(np.ones(shape, dtype=np.float32))
+                continue
             rows = np.array(result.attention[0][first : first + len(request.tgt)], dtype=np.float32)
-            weights.append(rows.reshape(len(request.tgt), len(request.src)))
+            weights.append(rows.reshape(shape))
         if not all((rows.sum(axis=1) > 0.5).all() for rows in weights):  # of NaN it makes 0; usual rows sum to 1
             raise MtformerError(PREDICTS_NAN)
         return weights
