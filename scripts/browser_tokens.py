@@ -157,7 +157,7 @@ function resultsOf([name, lines]) {
       const hypothesesOf = (leaf) => leaf.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
       const hypotheses = plan.leaves.flatMap((leaf) => {
         if (planner.losesSlots(leaf, hypothesesOf(leaf))) {
-          leaf.notes.push(FLAG + ADDED_SLOTS); // the same hypothesis, which slots have been inserted into
+          planner.noteAdded(leaf, hypothesesOf(leaf)); // the same hypothesis, which slots have been inserted into
           if (leaf.requests.length > 1 || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
         }
         return hypothesesOf(leaf);

@@ -484,7 +484,7 @@ class Forgetful(Copying):
 
 def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
     found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
-    assert (found.text, found.notes) == ("a 12", ("check: numbers or names added",))
+    assert (found.text, found.notes) == ("a 12", ("check: numbers or names added: 12",))
 
 
 class Dropping(Copying):
@@ -507,9 +507,10 @@ class Dropping(Copying):
 def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
     assert characters.tgt.ids(SLOTS) == list(range(EOS_ID + 1, EOS_ID + 1 + len(SLOTS)))
     text, several = "12 in f_1.pdf, a 4,711", SearchOptions(beam_size=4, n_best=3)
+    added = "12, f_1.pdf, 4.711"
     for options in (SearchOptions(), several):
         found = result(characters, Dropping(), lambda planner: replace(planner, options=options).plan(text))  # noqa: B023
-        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", ("check: numbers or names added",))
+        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", (f"check: numbers or names added: {added}",))
 
 
 def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
@@ -525,7 +526,7 @@ def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
     found = result(characters, Noting(), lambda planner: replace(planner, terms=terms).plan("12 is a"))
     assert found.text == "12 is a"
     assert all(each.constraint is not None for each in asked)
-    assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names added")
+    assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names added: 12")
 
 
 class Gluing(Copying):
@@ -543,7 +544,7 @@ class Gluing(Copying):
 
 def test_a_slot_is_inserted_where_it_touches_no_letter(characters: Tokenizer) -> None:
     found = result(characters, Gluing(), lambda planner: planner.plan("a 12 b"))
-    assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names added",))
+    assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names added: 12",))
 
 
 def test_a_number_is_not_lost_for_a_letter_that_it_touches(characters: Tokenizer) -> None:
@@ -552,7 +553,7 @@ def test_a_number_is_not_lost_for_a_letter_that_it_touches(characters: Tokenizer
             return [[Hypothesis([*each.src[:-1], each.src[1]], [-1.0])] for each in requests]
 
     found = result(characters, AlwaysGluing(), lambda planner: planner.plan("a 12"))
-    assert (found.text, found.notes) == ("a 12a", ("check: numbers or names added",))
+    assert (found.text, found.notes) == ("a 12a", ("check: numbers or names added: 12",))
 
 
 def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:

@@ -190,6 +190,11 @@ class Slotted {
     Object.assign(this, { text, originals, fillings, names });
   }
 
+  /** What the slots stand for that a translation lacks. */
+  lost(translation) {
+    return Array.from(this.fillings).flatMap(([slot, filling]) => (translation.includes(slot) ? [] : [filling]));
+  }
+
   /** Whether a translation has each slot, apart from other slots and digits: 99 and 02 would become 9902. */
   keeps(translation) {
     const once = this.once(translation);

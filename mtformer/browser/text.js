@@ -125,6 +125,13 @@ class TextPlanner {
     return leaf.slotted.keeps(this.checked(leaf, hypotheses).text);
   }
 
+  /** Notes what the translation of a leaf lacks, or all if it has them beside other signs: it will be added. */
+  noteAdded(leaf, hypotheses) {
+    const lost = leaf.slotted.lost(this.checked(leaf, hypotheses).text);
+    const added = lost.length ? lost : Array.from(leaf.slotted.fillings.values());
+    leaf.notes.push(FLAG + ADDED_SLOTS + added.join(", "));
+  }
+
   /** The ids of the slots of a leaf, that of a space, and whether there is one before each slot. */
   slotIds({ slotted }) {
     const { ids } = this.tokenizer.tgt;

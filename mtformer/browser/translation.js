@@ -42,11 +42,11 @@ class TextTranslator {
   *translateLeaf(leaf, planner, beam, found) {
     yield* this.searchStrictly(leaf, planner, beam, found);
     if (!planner.losesSlots(leaf, found)) return;
+    planner.noteAdded(leaf, found);
     found.length = 0;
     if (leaf.requests.length === 1) {
       const fits = (hypothesis) => leaf.slotted.fits(planner.unchecked(leaf, [hypothesis]).text);
       found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf), fits));
-      leaf.notes.push(FLAG + ADDED_SLOTS);
       if (planner.keepsSlots(leaf, found)) return;
     }
     planner.dropSlots(leaf);

@@ -82,6 +82,10 @@ class Slotted:
         """Tell whether a translation keeps each slot, apart from letters: a name would become another one."""
         return self.keeps(translation) and not self._is_glued(self._once(translation))
 
+    def lost(self, translation: str) -> list[str]:
+        """Return what the slots stand for that a translation lacks."""
+        return [filling for slot, filling in self.fillings.items() if slot not in translation]
+
     def _once(self, translation: str) -> str:
         return _put({slot: slot for slot in self.fillings}, [translation])[0]
 

@@ -241,7 +241,7 @@ class Planner:
         slotted = replace(slotted, text=next(tree.leaves()))
         found = yield from self._plan_checked(slotted.text)
         if not slotted.fits(found[0].text):
-            found = [] if self.options.sample else (yield from self._plan_all_slots(slotted))
+            found = [] if self.options.sample else (yield from self._plan_all_slots(slotted, found[0].text))
         fitting = [each for each in found if slotted.fits(each.text)]
         fitting = fitting or [each for each in found if slotted.keeps(each.text)]
         fitting = [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
@@ -257,8 +257,11 @@ class Planner:
         """Replace the characters that the model does not know, and that no slot has been found for."""
         return prepared(text, [self._characters] if self.slots else [])
 
-    def _plan_all_slots(self, slotted: Slotted) -> Plan[list[Translation]]:
-        """Search for translations that have each slot: a wider beam, and if it finds none, one with slots inserted."""
+    def _plan_all_slots(self, slotted: Slotted, first: str) -> Plan[list[Translation]]:
+        """Search for translations that have each slot: a wider beam, and if it finds none, one with slots inserted.
+
+        The note names what the ``first`` translation lacks, or all if it has them beside other signs.
+        """
         width = max(_SLOTS_BEAM, self.options.beam_size)
         wide = yield from self._plan_search(
             slotted.text, self.options.updated(beam_size=width, n_best=width), self.terms
@@ -266,7 +269,8 @@ class Planner:
         found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
         if not found:
             found = yield from self._plan_inserted(slotted)
-        noted = [each.noted(FLAG + SLOTS_ADDED) for each in found]
+        added = slotted.lost(first) or slotted.fillings.values()
+        noted = [each.noted(FLAG + SLOTS_ADDED + ", ".join(added)) for each in found]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
     def _plan_inserted(self, slotted: Slotted) -> Plan[list[Translation]]:

@@ -141,7 +141,7 @@ def _problem(source: str, translation: Translation) -> str | None:
     if not translation.text.strip():
         return "empty"
     harmless = (ADDED, SLOTS_ADDED) if len(list(find_numbers(source))) == 1 else ()
-    return next((flag for flag in translation.flags if flag not in harmless), None)
+    return next((flag for flag in translation.flags if not flag.startswith(harmless)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
