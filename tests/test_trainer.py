@@ -196,7 +196,7 @@ def test_the_warmup_ends_with_a_tenth_of_the_run_and_resuming_does_not_change_it
     settings: dict[str, Any] = {"learning_rate": 0.02, "warmup_steps": 1_000, "checkpoint_every": 1}
     settings |= {"max_steps": 30} if limit == "max_steps" else {"max_steps": None, "max_epochs": 4}
     trainer = make_trainer(tmp_path / "uninterrupted", **settings)
-    n_steps = trainer.total_steps()
+    n_steps = trainer.course.total_steps()
     assert n_steps is not None and n_steps >= 20
     trainer.fit()
     warmup = [max(step / 1_000, 10 * (step - 1) / n_steps) for step in range(1, n_steps + 1)]
@@ -219,7 +219,7 @@ def test_the_warmup_of_a_run_limited_by_minutes_follows_the_clock(tmp_path: Path
     rates = []
     for step, minutes in ((0, 0.0), (10, 0.5), (20, 1.0), (200, 5.0)):
         trainer.state.step, trainer.state.seconds = step, 60 * minutes
-        rates.append(trainer._learning_rate())
+        rates.append(trainer.course.learning_rate())
     assert rates == pytest.approx([0.02 / 400, 0.02 * 0.5 * 0.95, 0.02 * 0.9, 0.02 * 0.5])
 
 
@@ -232,7 +232,7 @@ def test_the_schedule_follows_the_epochs_when_a_resumed_run_has_other_batches_in
     again = make_trainer(tmp_path, max_epochs=6, grad_accum_steps=5 - n_before, **settings)
     assert again.resume()
     n_left = 4 * again.steps_per_epoch
-    assert again.total_steps() == again.state.step + n_left
+    assert again.course.total_steps() == again.state.step + n_left
     again.fit()
     assert again.rates == pytest.approx([0.02 * (4 - 4 * i / n_left) / 6 for i in range(n_left)])
 
@@ -613,7 +613,7 @@ def test_a_validation_that_is_repeated_leaves_no_second_line(tmp_path: Path, mon
     def die(*args: Any) -> None:
         raise ZeroDivisionError  # after the scores were written, before a checkpoint knows them
 
-    monkeypatch.setattr("mtformer.training.trainer.save_bundle", die)
+    monkeypatch.setattr("mtformer.training.run_files.save_bundle", die)
     with pytest.raises(ZeroDivisionError):
         parts.fit()
     assert [line["step"] for line in Journal(parts.folder.samples).read()] == [2]

@@ -93,7 +93,7 @@ def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tu
     Fine-tuning begins with one.
     """
     settings, every = trainer.settings, trainer.validate_every
-    limits = [trainer.total_steps()]
+    limits = [trainer.course.total_steps()]
     if settings.max_minutes:
         limits.append(max(1, int(60 * settings.max_minutes / (per_step + per_validation / every))))
     n_steps = min(steps for steps in limits if steps is not None)
@@ -151,7 +151,7 @@ def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
             "tgt_vocab_size": trainer.tokenizer.tgt_vocab_size,
         },
         "steps_per_epoch": trainer.steps_per_epoch,
-        "total_steps": trainer.total_steps(),
+        "total_steps": trainer.course.total_steps(),
     }
 
 

@@ -86,7 +86,7 @@ def train(
             _log_resumed(trainer)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
-        if not trainer.limit_reached():
+        if not trainer.course.end():
             _log_warmup(trainer)
         first_step = trainer.state.step
         if ranks.is_first:
@@ -94,7 +94,7 @@ def train(
         with ExitStack() as writers:
             if ranks.is_first:
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)
-                trainer.writers = [writers.enter_context(closing(writer)) for writer in made]
+                trainer.files.writers = [writers.enter_context(closing(writer)) for writer in made]
             reason = trainer.fit()
         trainer.data.end()
         if trainer.state.step > first_step:  # else the run was complete, as it has said
@@ -107,7 +107,7 @@ def train(
 def _log_resumed(trainer: Trainer) -> None:
     """Log where a run resumes, or that it is complete and how to train on."""
     step = trainer.state.step
-    if reason := trainer.limit_reached():
+    if reason := trainer.course.end():
         log.info(
             "%s is complete: step %d, %s; to train on, raise that limit, as with --set; --fresh starts from scratch",
             trainer.folder.path,
@@ -267,7 +267,7 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
 
 def _log_warmup(trainer: Trainer) -> None:
     """Log the length of the warm-up if the end of the run shortens it, or may do so."""
-    settings, n_steps = trainer.settings, trainer.total_steps()
+    settings, n_steps = trainer.settings, trainer.course.total_steps()
     if n_steps is not None and (shortened := shortened_warmup(trainer, n_steps)):
         log.info("a warm-up of %s", shortened)
     elif settings.max_minutes and settings.warmup_steps:
