@@ -199,35 +199,47 @@ class Projection:
         return range(nearest, nearest + bool(neighbours))
 
     def _with_punctuation_of(self, inside: range, stretch: range, within: range) -> range:
-        """Move the ends of a stretch so that punctuation is in it if it is ``inside`` in the source."""
+        """Move the ends of a stretch so that it begins and ends with punctuation if the source atoms ``inside`` do.
+
+        ``<b>red,</b>`` becomes ``<b>rot,</b>``, and ``<b>red</b>,`` becomes ``<b>rot</b>,``. The two ends move so::
+
+            inside begins with    the start moves to the     inside ends with    the end moves to the
+            a word                right, over punctuation    a word              left, over punctuation
+            punctuation           left, over one atom of it  punctuation         right, over one atom of it
+        """
         start, end = stretch.start, stretch.stop
         if self._src[inside[0]].is_word:
-            while start < end and not self._tgt[start].is_word:
-                start += 1
-        elif within.start < start and not self._tgt[start - 1].is_word:
-            start -= 1
+            start = self._right_over_punctuation(start, end - start)
+        else:
+            start = self._left_over_punctuation(start, min(1, start - within.start))
         if self._src[inside[-1]].is_word:
-            while start < end and not self._tgt[end - 1].is_word:
-                end -= 1
-        elif end < within.stop and not self._tgt[end].is_word:
-            end += 1
+            end = self._left_over_punctuation(end, end - start)
+        else:
+            end = self._right_over_punctuation(end, min(1, within.stop - end))
         return range(start, end)
 
     def _boundary(self, position: int, within: range) -> int:
         """Return the boundary in the target that corresponds to ``position`` of the source.
 
-        It is beside the translations of the words that are to the left and to the right of the position, with as much
-        punctuation between as in the source.
+        With as much punctuation between as in the source, if the target has it, the boundary is::
+
+            the position is                    the boundary is
+            before the first word              after the start of the target
+            after the last word                before the end of the target
+            between two words, with links      after a translation of the left one, as near as it can be to the right's
+              with links of the left one       after the last of its translations
+              with links of the right one      before the first of its translations
+              without links                    as far into the target as the position is into the source
         """
         before, after = bisect_right(self._ends, position), bisect_left(self._starts, position)  # source boundaries
         left, right = bisect_left(self._src_words, before) - 1, bisect_left(self._src_words, after)
         if left < 0:
-            boundary = self._skip_punctuation(0, before)
+            boundary = self._right_over_punctuation(0, before)
         elif right == len(self._src_words):
-            boundary = self._skip_final_punctuation(len(self._src) - after)
+            boundary = self._left_over_punctuation(len(self._tgt), len(self._src) - after)
         else:
             last, following = self._src_words[left], self._src_words[right]
-            ends = [self._skip_punctuation(t + 1, before - 1 - last) for t in self._targets[last]]
+            ends = [self._right_over_punctuation(t + 1, before - 1 - last) for t in self._targets[last]]
             starts = self._targets[following]
             if ends and starts:
                 boundary = min(ends, key=lambda end: _distance(end, starts))
@@ -237,16 +249,15 @@ class Projection:
                 boundary = round(len(self._tgt) * before / len(self._src))
         return min(max(boundary, within.start), within.stop)
 
-    def _skip_punctuation(self, place: int, most: int) -> int:
-        """Return the boundary after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
-        end = min(place + most, len(self._tgt))
-        return next((i for i in range(place, end) if self._tgt[i].is_word), end)
+    def _right_over_punctuation(self, boundary: int, most: int) -> int:
+        """Move a boundary of the target to the right, over at most ``most`` atoms that are no words."""
+        end = min(boundary + most, len(self._tgt))
+        return next((i for i in range(boundary, end) if self._tgt[i].is_word), end)
 
-    def _skip_final_punctuation(self, most: int) -> int:
-        """Return the boundary before the punctuation at the end, of which at most ``most`` atoms are skipped."""
-        end = len(self._tgt)
-        least = max(0, end - most)
-        return next((i for i in range(end, least, -1) if self._tgt[i - 1].is_word), least)
+    def _left_over_punctuation(self, boundary: int, most: int) -> int:
+        """Move a boundary of the target to the left, over at most ``most`` atoms that are no words."""
+        start = max(boundary - most, 0)
+        return next((i for i in range(boundary, start, -1) if self._tgt[i - 1].is_word), start)
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
