@@ -38,11 +38,11 @@ from typing import NamedTuple
 
 from mtformer.config import FILTERS, Config, LanguagePair, load_config, parse_source
 from mtformer.data.clean.checkup import check
+from mtformer.data.clean.diacritics import without_diacritics
 from mtformer.data.clean.filters import LEARNED, Filters, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.report import write_clean
 from mtformer.data.clean.seen import HeldOut
-from mtformer.data.clean.spelling import without_diacritics
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.terminal import as_markdown
 from mtformer.text.languages import is_written_with_spaces

@@ -10,9 +10,10 @@ from conftest import write_pairs
 
 from mtformer.config import load_config, parse_source
 from mtformer.data.clean.checkup import check
+from mtformer.data.clean.diacritics import without_diacritics
 from mtformer.data.clean.repair import decoded, without_markup
 from mtformer.data.clean.report import as_text, write_clean
-from mtformer.data.clean.spelling import Spelling, without_diacritics
+from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText
 
 

@@ -8,7 +8,15 @@ good pairs and those of pairs that are corrupted already, if there are any; the 
 copies. A pair is dropped if it is probably one of them: a clean text loses almost nothing, and a noisy one most of its
 noise.
 
-A pair must not explain itself: each half of the text is judged by what the other half has taught.
+A pair must not explain itself: each half of the text is judged by what the other half has taught. The steps are::
+
+    LearnedRules.learn            which words of each half translate and follow each other (Half.learn)
+      corrupted                   copies of some pairs, for each of WAYS
+      Half.features               numbers about pairs and copies, by the words of the other half
+      Classifier.fit              three times, the second and the third without what the one before would drop:
+        _logistic_regression        scores: the log odds for being a corrupted copy
+        _shares                     how many pairs of the text have scores as copies do
+        _thresholds                 the scores from which on most pairs are such
 """
 
 import logging
@@ -124,17 +132,19 @@ class Classifier(NamedTuple):
         is_good: NDArray[np.bool_] = np.ones(len(text), dtype=np.bool_)
         for _ in range(_ROUNDS):
             weights = np.stack([_logistic_regression(text[is_good], bad) for bad in copies], axis=1)
-            classifier = cls(weights, np.zeros(len(copies)), np.full(len(copies), np.inf))
-            scores, of_copies = classifier.scores(text), list(map(classifier.scores, copies))
+            scores, *of_copies = (_scores(features, weights) for features in (text, *copies))
             shares = _shares(scores, of_copies)
             thresholds = _thresholds(scores, of_copies, shares)
-            classifier = cls(weights, shares, thresholds)
             is_good = np.asarray((scores < thresholds).all(axis=1))
-        return classifier
+        return cls(weights, shares, thresholds)
 
     def scores(self, features: Features) -> Floats:
         """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
-        return features @ self.weights[:-1] + self.weights[-1]
+        return _scores(features, self.weights)
+
+
+def _scores(features: Features, weights: Floats) -> Floats:
+    return features @ weights[:-1] + weights[-1]
 
 
 def _thresholds(text: Floats, copies: Sequence[Floats], shares: Floats) -> Floats:
@@ -145,18 +155,28 @@ def _thresholds(text: Floats, copies: Sequence[Floats], shares: Floats) -> Float
         copies: those of corrupted copies, for each way.
         shares: the share of the text that is corrupted in each way.
     """
-    thresholds = np.full(len(copies), np.inf)
-    for way in range(len(copies) if shares.sum() <= _LARGEST_SHARE else 0):
-        limits = np.quantile(copies[way][:, way], np.arange(1, _N_BINS) / _N_BINS)
-        found = _histogram(text[:, way], limits)
-        corrupted = sum(share * _histogram(bad[:, way], limits) for share, bad in zip(shares, copies, strict=True))
-        excess = found / np.maximum(corrupted, 1e-12)  # pairs for each that is probably corrupted
-        usual = np.array([np.median(excess[place + 1 : place + 1 + _AROUND]) for place in range(_N_BINS // 2)])
-        # Good pairs become far more numerous from one bin to the next, corrupted ones do not.
-        probable = np.flatnonzero(excess[: len(usual)] <= np.minimum(_MOST_GROWTH * usual, _MOST_EXCESS))
-        if len(probable) and shares[way]:
-            thresholds[way] = limits[probable[0]] - _ROUNDING
-    return thresholds
+    if shares.sum() > _LARGEST_SHARE:
+        return np.full(len(copies), np.inf)
+    return np.array([_threshold(way, text, copies, shares) for way in range(len(copies))])
+
+
+def _threshold(way: int, text: Floats, copies: Sequence[Floats], shares: Floats) -> float:
+    """Return the threshold of one way: the first limit, from below, above which few pairs are good.
+
+    The scores of its copies are divided into bins with equal shares. Good pairs become far more numerous from one bin
+    to the next lower one, corrupted ones do not. If there are so many pairs of the text around each limit between two
+    bins for each that is probably corrupted, the threshold is limit 2::
+
+        limit    0     1    2    3    4    5 …
+        pairs    70.0  6.0  1.6  1.2  1.1  1.0 …    at most 2.0, and 1.5 times the median of the next eight
+    """
+    limits = np.quantile(copies[way][:, way], np.arange(1, _N_BINS) / _N_BINS)
+    found = _histogram(text[:, way], limits)
+    corrupted = sum(share * _histogram(bad[:, way], limits) for share, bad in zip(shares, copies, strict=True))
+    excess = found / np.maximum(corrupted, 1e-12)
+    usual = np.array([np.median(excess[place + 1 : place + 1 + _AROUND]) for place in range(_N_BINS // 2)])
+    probable = np.flatnonzero(excess[: len(usual)] <= np.minimum(_MOST_GROWTH * usual, _MOST_EXCESS))
+    return float(limits[probable[0]] - _ROUNDING) if len(probable) and shares[way] else np.inf
 
 
 def _histogram(scores: Floats, limits: Floats) -> Floats:
@@ -260,12 +280,7 @@ class LearnedRules:
         examples = [Examples([pairs[i] for i in of_half.tolist()], words.selected(of_half)) for of_half in chosen]
         teachers = taught[::-1]
         text = _features(teachers, [half.encoded for half in examples])
-        copies = {}
-        for number, way in enumerate(WAYS):
-            random = np.random.default_rng((_SEED, number))
-            of_halves = [corrupted(half, way, encoder, random) for half in examples]
-            if min(len(half.src.lengths) for half in of_halves) >= _FEWEST_EXAMPLES:
-                copies[way] = _features(teachers, of_halves)
+        copies = _features_of_copies(teachers, examples, encoder)
         if not copies:
             return None
         learned = cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values())))
@@ -327,3 +342,16 @@ def _halves(pairs: Sequence[SentencePair]) -> Ints:
 def _features(teachers: Sequence[Half], pairs: Sequence[EncodedPairs]) -> Features:
     """Return the features of pairs of both halves, each by the half that judges it."""
     return np.concatenate([teacher.features(half) for teacher, half in zip(teachers, pairs, strict=True)])
+
+
+def _features_of_copies(
+    teachers: Sequence[Half], examples: Sequence[Examples], encoder: Encoder
+) -> dict[str, Features]:
+    """Return the features of corrupted copies, for each of :data:`WAYS` that enough of the examples can have."""
+    copies = {}
+    for number, way in enumerate(WAYS):
+        random = np.random.default_rng((_SEED, number))
+        of_halves = [corrupted(half, way, encoder, random) for half in examples]
+        if min(len(half.src.lengths) for half in of_halves) >= _FEWEST_EXAMPLES:
+            copies[way] = _features(teachers, of_halves)
+    return copies

@@ -47,6 +47,76 @@ class Passage(NamedTuple):
     shift: int | None
 
 
+def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list[Passage]:
+    """Find the passages of a text, which is read once more for that if some are out of alignment.
+
+    Args:
+        part: the text.
+        log_odds: of each of its pairs for being misaligned.
+        learned: what returns them.
+
+    Returns:
+        passages that together are the whole text.
+
+    Raises:
+        UserError: the text cannot be read a second time.
+    """
+    passages = find_passages({0: log_odds})
+    teaches_little = learned.shares()[MISALIGNED] > _MOST_MISALIGNED
+    better = _taught_by_lengths(part, len(log_odds)) if teaches_little else None
+    slips = [passage for passage in passages if passage.shift is None]
+    if better and not slips:
+        slips = passages  # where all has slipped, nothing looks worse than the rest
+    if not slips:
+        return passages
+    first, end = max(0, slips[0].first - _AROUND), min(slips[-1].end + _AROUND, len(log_odds))
+    if end - first > _MOST_REALIGNED:
+        return passages
+    pairs = list(islice(part, first, end))
+    score = (better or learned).misalignment
+    found = align(pairs, score, better.misalignment(pairs) if better else log_odds[first:end])
+    moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
+    return _filled([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])
+
+
+def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list[Passage]:
+    """Divide a text into passages by how far away the translations of their sources stand.
+
+    Shifts are tried on some lines of passages that are no translations as they stand. Those that make translations of
+    them are scored on the lines around, too, and the best division by all shifts follows, until no more are found.
+    If eight lines after the first 100 of 1,000 are missing from the targets, the steps find these passages::
+
+        find_passages        (0, 100, 0) (100, 992, None)
+        _find_shift          -8, which makes translations of the sources 100 to 149
+        _extend              the log odds at this shift of the sources around them
+        find_passages        (0, 100, 0) (100, 108, None) (108, 992, -8)
+        _find_shift          none in the passage in the middle
+        _with_exact_borders  (0, 100, 0) (100, 992, -8)
+
+    Args:
+        pairs: the text as it stands.
+        score: returns the log odds of pairs for being misaligned.
+        log_odds: those of ``pairs``.
+
+    Returns:
+        passages that together are the whole text.
+    """
+    costs = {0: log_odds}
+    tried: set[Passage] = set()
+    while True:
+        passages = find_passages(costs)
+        is_changed = False
+        for place, passage in enumerate(passages):
+            if passage.shift is None and passage not in tried and len(costs) < _MOST_SHIFTS:
+                tried.add(passage)
+                before = passages[place - 1].shift or 0 if place else 0
+                if found := _find_shift(pairs, score, passage, before):
+                    is_changed = True
+                    _extend(costs.setdefault(found.shift, np.full(len(pairs), _MOST)), pairs, score, found)
+        if not is_changed:
+            return _with_exact_borders(passages, costs)
+
+
 def find_passages(costs: dict[int, Floats]) -> list[Passage]:
     """Divide a text into passages of one shift each, so that the sum of costs and borders is least (Viterbi 1967).
 
@@ -82,60 +152,6 @@ def find_passages(costs: dict[int, Floats]) -> list[Passage]:
         passages.append(Passage(first, end, states[state]))
         first = end
     return passages
-
-
-def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list[Passage]:
-    """Divide a text into passages by how far away the translations of their sources stand.
-
-    Shifts are tried on some lines of passages that are no translations as they stand. Those that make translations of
-    them are scored on the lines around, too, and the best division by all shifts follows, until no more are found.
-
-    Args:
-        pairs: the text as it stands.
-        score: returns the log odds of pairs for being misaligned.
-        log_odds: those of ``pairs``.
-
-    Returns:
-        passages that together are the whole text.
-    """
-    costs = {0: log_odds}
-    tried: set[Passage] = set()
-    while True:
-        passages = find_passages(costs)
-        is_changed = False
-        for place, passage in enumerate(passages):
-            if passage.shift is None and passage not in tried and len(costs) < _MOST_SHIFTS:
-                tried.add(passage)
-                before = passages[place - 1].shift or 0 if place else 0
-                if found := _find_shift(pairs, score, passage, before):
-                    is_changed = True
-                    _extend(costs.setdefault(found.shift, np.full(len(pairs), _MOST)), pairs, score, found)
-        if not is_changed:
-            return _with_exact_borders(passages, costs)
-
-
-def score_by_lengths(pairs: Sequence[SentencePair]) -> Score:
-    """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
-
-    They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
-
-    Args:
-        pairs: the text, translations or not.
-    """
-    lengths = _log_lengths(pairs)
-    mean, deviation = lengths.mean(axis=0), lengths.std(axis=0) + 1e-9
-    noise = 1 - _CORRELATION**2
-
-    def score(some: Sequence[SentencePair]) -> Floats:
-        src, tgt = ((_log_lengths(some) - mean) / deviation).T
-        return _WEIGHT * ((tgt - _CORRELATION * src) ** 2 / noise - tgt**2 + np.log(noise)) / 2
-
-    return score
-
-
-def _log_lengths(pairs: Sequence[SentencePair]) -> Floats:
-    """Return the logarithms of the lengths, of shape (pairs, 2)."""
-    return np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
 
 
 class _Found(NamedTuple):
@@ -207,30 +223,75 @@ def _with_exact_borders(passages: list[Passage], costs: dict[int, Floats]) -> li
     """
     found: list[Passage] = []
     for passage in passages:
-        found.append(passage)
-        if passage.shift is None or len(found) < 2:
-            continue
-        gap = found[-2] if found[-2].shift is None else None
-        before = found[-3] if gap and len(found) > 2 else found[-2]
-        if before.shift is None or before.shift == passage.shift:
-            continue
-        n_missing = max(0, before.shift - passage.shift)
-        n_between = gap.end - gap.first if gap else 0
-        if n_between > n_missing + _UNSURE:
-            continue
-        earliest = max(before.first, passage.first - n_between - n_missing - _UNSURE)
-        latest = min(passage.first + _UNSURE, passage.end - n_missing)
-        if latest < earliest:
-            continue
-        old, new = (
-            np.cumsum(np.clip(costs[shift][earliest : latest + n_missing], -_MOST, _MOST))
-            for shift in (before.shift, passage.shift)
-        )
-        old, new = np.append(0, old), np.append(0, new)
-        places = np.arange(latest - earliest + 1)
-        border = earliest + int(np.argmin(old[places] - new[places + n_missing]))
-        found[-3 if gap else -2 :] = [before._replace(end=border), passage._replace(first=border)]
-    return [passage for passage in found if passage.end > passage.first]
+        gap = found[-1:] if found and found[-1].shift is None else []
+        before = found[len(found) - len(gap) - 1] if len(found) > len(gap) else None
+        border = _border(before, passage, sum(end - first for first, end, _ in gap), costs) if before else None
+        if before and border is not None:
+            found[len(found) - len(gap) - 1 :] = [before._replace(end=border), passage._replace(first=border)]
+        else:
+            found.append(passage)
+    return _filled(found)
+
+
+def _border(before: Passage, after: Passage, n_between: int, costs: dict[int, Floats]) -> int | None:
+    """Return where two passages with ``n_between`` sources between them meet; None if they do not, or have one shift.
+
+    The sources up to the border cost what they do at the first shift, those after the missing ones at the second.
+    """
+    if before.shift is None or after.shift is None or before.shift == after.shift:
+        return None
+    n_missing = max(0, before.shift - after.shift)
+    earliest = max(before.first, after.first - n_between - n_missing - _UNSURE)
+    latest = min(after.first + _UNSURE, after.end - n_missing)
+    if n_between > n_missing + _UNSURE or latest < earliest:
+        return None
+    old, new = (
+        np.append(0, np.cumsum(np.clip(costs[shift][earliest : latest + n_missing], -_MOST, _MOST)))
+        for shift in (before.shift, after.shift)
+    )
+    return earliest + int(np.argmin(old[: len(old) - n_missing] - new[n_missing:]))
+
+
+def _filled(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages that have sources."""
+    return [passage for passage in passages if passage.end > passage.first]
+
+
+def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
+    """Learn from a text that teaches little as it stands, after a rough realignment; None if that changes nothing."""
+    if n_pairs > _MOST_REALIGNED:
+        return None
+    pairs = list(part)
+    score = score_by_lengths(pairs)
+    passages = align(pairs, score, score(pairs))
+    if not any(passage.shift for passage in passages):
+        return None
+    text = RealignedText(part.sources, *part.languages, passages=passages, n_pairs=n_pairs)
+    return Filters([MISALIGNED], part.languages, sample=text).learned
+
+
+def score_by_lengths(pairs: Sequence[SentencePair]) -> Score:
+    """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
+
+    They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
+
+    Args:
+        pairs: the text, translations or not.
+    """
+    lengths = _log_lengths(pairs)
+    mean, deviation = lengths.mean(axis=0), lengths.std(axis=0) + 1e-9
+    noise = 1 - _CORRELATION**2
+
+    def score(some: Sequence[SentencePair]) -> Floats:
+        src, tgt = ((_log_lengths(some) - mean) / deviation).T
+        return _WEIGHT * ((tgt - _CORRELATION * src) ** 2 / noise - tgt**2 + np.log(noise)) / 2
+
+    return score
+
+
+def _log_lengths(pairs: Sequence[SentencePair]) -> Floats:
+    """Return the logarithms of the lengths, of shape (pairs, 2)."""
+    return np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
 
 
 @dataclass(frozen=True)
@@ -274,51 +335,3 @@ class RealignedText(ParallelText):
                 if first < end:
                     yield first, end, shift
                     n_used = end + shift
-
-
-def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list[Passage]:
-    """Find the passages of a text, which is read once more for that if some are out of alignment.
-
-    Args:
-        part: the text.
-        log_odds: of each of its pairs for being misaligned.
-        learned: what returns them.
-
-    Returns:
-        passages that together are the whole text.
-
-    Raises:
-        UserError: the text cannot be read a second time.
-    """
-    passages = find_passages({0: log_odds})
-    slips = [passage for passage in passages if passage.shift is None]
-    better = None
-    if learned.shares()[MISALIGNED] > _MOST_MISALIGNED:
-        better = _taught_by_lengths(part, len(log_odds))
-        slips = slips or (passages if better else [])  # where all has slipped, nothing looks worse than the rest
-    if not slips:
-        return passages
-    first, end = max(0, slips[0].first - _AROUND), min(slips[-1].end + _AROUND, len(log_odds))
-    if end - first > _MOST_REALIGNED:
-        return passages
-    pairs = list(islice(part, first, end))
-    if better:
-        found = align(pairs, better.misalignment, better.misalignment(pairs))
-    else:
-        found = align(pairs, learned.misalignment, log_odds[first:end])
-    moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
-    around = [Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)]
-    return [passage for passage in around if passage.end > passage.first]
-
-
-def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
-    """Learn from a text that teaches little as it stands, after a rough realignment; None if that changes nothing."""
-    if n_pairs > _MOST_REALIGNED:
-        return None
-    pairs = list(part)
-    score = score_by_lengths(pairs)
-    passages = align(pairs, score, score(pairs))
-    if not any(passage.shift for passage in passages):
-        return None
-    text = RealignedText(part.sources, *part.languages, passages=passages, n_pairs=n_pairs)
-    return Filters([MISALIGNED], part.languages, sample=text).learned
