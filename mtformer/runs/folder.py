@@ -197,12 +197,17 @@ class RunFolder:
         """Hold the folder for one process that trains; remove it at the end if the process has written nothing.
 
         Raises:
-            UserError: another process holds it.
+            UserError: another process holds it, or the folder cannot be made.
             MtformerError: the lock's file cannot be written.
         """
         path = self.lock_file
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot write run.dir {self.path.parent}: {error.strerror}; name another folder"
+            ) from error
+        try:
             # A command that only looks whether the folder is locked may hold the lock for a moment.
             held = lock(path, seconds=0.5, holder=f"process {os.getpid()} on {socket.gethostname()}")
         except TimeoutError:

@@ -16,6 +16,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -72,10 +73,12 @@ def require_new_folder(path: Path, option: str, *, kind: str = "folder") -> None
     if path.exists():
         raise UserError(f"{path} exists: name a new {kind} with {option}")
     parent = next(place for place in path.absolute().parents if place.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise UserError(
-            f"cannot make {path}: {parent} is not a folder that can be written to; name another with {option}"
-        )
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError:
+        message = f"cannot make {path}: {parent} is not a folder that can be written to; name another with {option}"
+        raise UserError(message) from None
 
 
 @contextlib.contextmanager

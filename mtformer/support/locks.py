@@ -33,7 +33,7 @@ def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f" {holder}\n".encode())  # after the one byte that Windows locks
 
-    path.parent.stat()  # an error where it does not exist: filelock would create it
+    path.touch()  # an error where that is not possible: filelock would make the folder, or wait for who holds the lock
     note = note_holder if holder else None
     file = FileLock(path, thread_local=False, fallback_to_soft=False, on_acquired=note)
     try:

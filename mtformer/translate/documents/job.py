@@ -247,7 +247,7 @@ def translate_documents(
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
-    file = PartialFile(units.output, units.settings())
+    file = PartialFile(units.output, units.settings(), targets[0])
     with file.opened(resume=job.resume):
         documents.add(file.written())
         process(units, file, lambda: translator)

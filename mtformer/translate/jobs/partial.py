@@ -59,15 +59,15 @@ class PartialFile:
     In a ``.gz`` file each window is a gzip member.
 
     Attributes:
-        path: the file, as it was named.
+        path: the file, as errors name it.
         part: the file while it is being written.
         done: how far it is.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, str] | None = None) -> None:
-        """Take the file and the settings that its contents depend on."""
+    def __init__(self, path: Path, settings: Mapping[str, str] | None = None, name: Path | None = None) -> None:
+        """Take the file, the settings that its contents depend on, and what errors call it, if that is another file."""
         target = path.resolve()
-        self.path, self._target = path, target
+        self.path, self._target = name or path, target
         self.part = target.with_name(f"{target.name}.part")
         self._journal = target.with_name(f"{target.name}.part.json")
         self._lock = target.with_name(f"{target.name}.part.lock")
@@ -221,7 +221,7 @@ class PartialFile:
 
     def _append(self, text: str) -> int:
         """Write text, and return how many bytes it takes."""
-        raw = gzip.compress(text.encode(), mtime=0) if self.path.suffix == ".gz" else text.encode()
+        raw = gzip.compress(text.encode(), mtime=0) if self._target.suffix == ".gz" else text.encode()
         with disk_errors(self.path):
             self._file.write(raw)
             self._file.flush()
