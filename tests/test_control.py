@@ -1,4 +1,4 @@
-"""Rules on what a search may choose, against values computed by hand, and options that go together or do not."""
+"""Rules on what a search may choose, against values computed by hand, and combinations of options."""
 
 import math
 from collections.abc import Callable
@@ -164,7 +164,7 @@ def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"sample": True, "beam_size": 4}, "beam_size = 4 does not go with sample"),
+        ({"sample": True, "beam_size": 4}, "beam_size = 4 cannot be combined with sample"),
         ({"temperature": 0.5}, "temperature = 0.5 needs sample"),
         ({"top_k": 5}, "top_k = 5 needs sample"),
         ({"top_p": 0.9}, "top_p = 0.9 needs sample"),
@@ -186,10 +186,10 @@ def test_the_beam_fits_what_is_asked_for_unless_it_is_given() -> None:
 
 
 CONTRADICTIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "beam_size = 4 does not go with sample": lambda o: o["sample"] and o["beam_size"] == 4,
+    "beam_size = 4 cannot be combined with sample": lambda o: o["sample"] and o["beam_size"] == 4,
     "n_best = 2 is more than beam_size = 1": lambda o: not o["sample"] and o["n_best"] > (o["beam_size"] or 4),
     "mbr = 4 is more than beam_size = 1": lambda o: not o["sample"] and o["mbr"] > (o["beam_size"] or 4),
-    "mbr = 4 does not go with sample": lambda o: o["sample"] and o["mbr"],
+    "mbr = 4 cannot be combined with sample": lambda o: o["sample"] and o["mbr"],
 }
 
 
@@ -309,5 +309,5 @@ def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_pat
 @pytest.mark.parametrize("given", [{"sample": True}, {"mbr": 4}])
 def test_explain_refuses_what_it_does_not_show(trained: Project, given: dict[str, Any]) -> None:
     [option] = given
-    with pytest.raises(UserError, match=f"does not go with {option}"):
+    with pytest.raises(UserError, match=f"cannot be combined with {option}"):
         Translator.load(trained.folder / "runs/config", "cpu", **given).explainer()

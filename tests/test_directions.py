@@ -63,7 +63,7 @@ def test_one_direction_is_like_two_languages(folder: Path) -> None:
     ("old", "new", "problem"),
     [
         ("  train:", "  src_lang: en\n  train:", "C:1: data: give src_lang and tgt_lang, or directions, not both"),
-        ("en-de,", "en-de, en-de,", "C:1: data: directions has one twice: en-de, en-de, de-en, en-zh_Hant"),
+        ("en-de,", "en-de, en-de,", "C:1: data: directions has duplicates: en-de, en-de, de-en, en-zh_Hant"),
         ("en-de,", "en-en,", "C:1: data: src_lang and tgt_lang are both en"),
         ("[de-en]", "[en-fr]", "C:5: data.train.1.tgt: there is no file a.fr"),
         (

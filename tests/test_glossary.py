@@ -280,7 +280,7 @@ def test_samples_cannot_be_made_to_contain_terms(trained: Project, tmp_path: Pat
     path = tmp_path / "terms.tsv"
     path.write_text(GLOSSARY, encoding="utf-8")
     done = trained.mtformer("translate", "--terms", path, "--sample", "a small dog.")
-    assert done.status == 2 and "terms do not go with sample" in done.stderr
+    assert done.status == 2 and "terms cannot be combined with sample" in done.stderr
 
 
 def test_a_term_that_the_tokenizer_cannot_spell_is_an_error(trained: Project) -> None:

@@ -83,10 +83,10 @@ def test_another_test_set_is_refused(copied: Project) -> None:
     ("options", "message"),
     [
         (["--protocol", "multi30k"], f"there is no protocol 'multi30k'; there are {LOWER} and {CASED}"),
-        (["--protocol", LOWER, "--beam-size", "4"], "--protocol and --beam-size do not go together"),
-        (["--protocol", LOWER, "--length-penalty", "0"], "--protocol and --length-penalty do not go together"),
-        (["--protocol", LOWER, "--stress"], "--protocol and --stress do not go together"),
-        (["--protocol", LOWER, "--save", "a.jsonl"], "--protocol and --save do not go together"),
+        (["--protocol", LOWER, "--beam-size", "4"], "--protocol and --beam-size cannot be combined"),
+        (["--protocol", LOWER, "--length-penalty", "0"], "--protocol and --length-penalty cannot be combined"),
+        (["--protocol", LOWER, "--stress"], "--protocol and --stress cannot be combined"),
+        (["--protocol", LOWER, "--save", "a.jsonl"], "--protocol and --save cannot be combined"),
     ],
 )
 def test_a_protocol_is_not_changed(copied: Project, options: list[str], message: str) -> None:

@@ -350,7 +350,7 @@ def test_soft_terms_go_with_samples(soft: Project, glossary: Path) -> None:
     options: list[str | Path] = ["--terms", glossary, "--model", "runs/config", "--sample", LINE]
     assert soft.mtformer("translate", "--terms-mode", "soft", *options).status == 0
     done = soft.mtformer("translate", "--terms-mode", "both", *options)
-    assert done.status == 2 and "terms do not go with sample" in done.stderr
+    assert done.status == 2 and "terms cannot be combined with sample" in done.stderr
 
 
 def test_other_models_have_no_soft_terms(trained: Project, glossary: Path) -> None:

@@ -125,7 +125,7 @@ def test_options_that_do_not_go_with_stress_are_refused(copied: Project) -> None
     for options in (["--output", "out"], ["--comet", "model"]):
         result = copied.mtformer("eval", "--stress", *options)
         assert (result.status, result.stdout) == (2, "")
-        assert f"--stress and {options[0]} do not go together" in result.stderr
+        assert f"--stress and {options[0]} cannot be combined" in result.stderr
     assert not (copied.folder / "out").exists()
 
 

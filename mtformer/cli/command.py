@@ -110,7 +110,7 @@ class SearchFields:
         """Return the options that are given.
 
         Raises:
-            UserError: they do not go together.
+            UserError: they cannot be combined.
         """
         from mtformer.config import SearchConfig
 

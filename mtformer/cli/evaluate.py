@@ -75,7 +75,7 @@ def evaluate(
 def _require_compatible(
     scores: ScoreOptions, results: OutputOptions, test_set: options.TestSet, search: dict[str, Any]
 ) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that cannot be combined."""
     options.require_file("--output", results.output, "the scores")
     options.require_file("--save", results.save, "the scores")
     refused: dict[str, object] = {"--comet": scores.comet}
@@ -90,7 +90,7 @@ def _require_compatible(
         return
     for name, value in refused.items():
         if value is not None and value is not False:
-            raise UserError(f"{chosen} and {name} do not go together")
+            raise UserError(f"{chosen} and {name} cannot be combined")
 
 
 class StatisticsOptions(Options):

@@ -289,7 +289,7 @@ def import_(
     from mtformer.support.files import require_new_folder, write_new_folder
 
     if (src_lang is None) != (tgt_lang is None):
-        raise UserError("--from and --to go together")
+        raise UserError("give --from and --to together")
     pair = LanguagePair(src_lang, tgt_lang) if src_lang and tgt_lang else None
     require_new_folder(output, "--output")
     from mtformer.export.importing import read_model, write_model

@@ -53,7 +53,7 @@ class FileOptions(Options):
         """Return the source of the texts.
 
         Raises:
-            UserError: some of the options do not go together.
+            UserError: some of the options cannot be combined.
         """
         from mtformer.translate.jobs.reading import Source
 
@@ -312,7 +312,7 @@ class PageOptions(Options):
     language: Literal["en", "zh"] = option("The language of the page.", default="en")
 
     def check(self) -> None:
-        """Refuse options that do not go together.
+        """Refuse options that cannot be combined.
 
         Raises:
             UserError: the message names them.

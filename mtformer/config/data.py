@@ -1,4 +1,4 @@
-"""The config's sections ``data`` and ``tokenizer``: the text, and the tokens that it is split into."""
+"""The config sections ``data`` and ``tokenizer``: the text and its tokens."""
 
 import re
 import unicodedata
@@ -32,7 +32,7 @@ FILTERS = {
     "near_duplicates": "near duplicate",
     "many_targets": "a source with more than 20 targets",
 }
-"""The rules that drop pairs, and what is wrong with those."""
+"""The rules that drop pairs, each with the fault that it finds."""
 if TYPE_CHECKING:
     FilterName = str
 else:
@@ -49,15 +49,15 @@ class AugmentConfig(Section):
     typos: Share = 0.1
     """Typos in the source: letters swapped, left out, doubled, or replaced by a neighbour on the keyboard."""
     upper: Share = 0.1
-    """Both sides IN CAPITALS. Languages without case stay as they are, and so do their translations."""
+    """Both sides IN CAPITALS, unless the source has no case."""
     title: Share = 0.05
     """Both Sides in Title Case, with or without the short words."""
     unpunctuated: Share = 0.05
     """Both sides without their final punctuation mark."""
     joined: Share = 0.05
-    """Followed by the next pair on the same line; the next pair stays on its own as well."""
+    """Joined with the next pair on one line; the next pair occurs on its own as well."""
     numbers: Share = 0.02
-    """Numbers of both sides replaced by others; or one inserted, where the sides share none."""
+    """Numbers that both sides share replaced by others; or one inserted, if they share none."""
     placeholders: Share = 0.02
     """A placeholder such as `{name}` or `%s` inserted into both sides."""
     tags: Share = 0.02
@@ -76,38 +76,39 @@ class DataConfig(Section):
     tgt_lang: Language
     """The target language, as in `de`."""
     directions: list[Direction] = Field(default=[])
-    """Instead of `src_lang` and `tgt_lang`: the directions of one model, as in `[en-de, de-en, en-zh]`. Each source is
-    read for each direction, unless it names its own. With several target languages, a token such as `<2de>` goes in
-    front of each source text (Johnson et al. 2017)."""
+    """The directions of a multilingual model, instead of `src_lang` and `tgt_lang`, as in `[en-de, de-en, en-zh]`. Each
+    source is read for every direction, unless it names its own. With several target languages, a token such as `<2de>`
+    is put in front of each source text (Johnson et al. 2017)."""
     prefixes: dict[Direction, PrefixTokens] = Field(default={})
-    """The tokens before the texts of each direction, where the model of `training.init_from` has its own, as imported
-    models do; they are taken from there."""
+    """The tokens in front of the texts of each direction; taken from the model of `training.init_from` if it has its
+    own, as imported models do."""
     train: list[Source] = Field(min_length=1)
     """The sources to train on, one or more."""
     valid: list[Source] = Field(default=[])
-    """The sources that select the best model. Default: pairs held out of `train`: a sixty-fourth of them, but about
-    200 of a small text and at most 2,000 of a large one. None of their copies is trained on."""
+    """The validation sources, which select the best model. Default: pairs held out of `train`: 1 in 64, but about 200
+    of a small corpus and at most 2,000 of a large one. No copies of them are trained on."""
     test: list[Source] = Field(default=[])
-    """The sources that `mtformer eval` scores. Default: as many pairs held out of `train`, if `valid` is left out as
-    well; or else none, and `mtformer eval` scores the sources of `valid`."""
+    """The sources that `mtformer eval` scores. Default: as many pairs held out of `train`, if `valid` is not set
+    either; otherwise none, and `mtformer eval` scores the sources of `valid`."""
     temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
-    """Instead of weights of sources: an epoch has as many pairs as all sources together, from each source and direction
-    in proportion to its size to the power of 1/T. 1 changes nothing; larger values give small sources larger shares."""
+    """The sampling temperature T, instead of weights of sources: an epoch has as many pairs as all sources together,
+    drawn from each source and direction in proportion to its size to the power of 1/T. 1 changes nothing; larger values
+    give small sources larger shares."""
     max_length: int = Field(default=256, ge=8, le=4096)
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
     """The maximum ratio between the lengths of the two sides of a training pair; others are dropped."""
     filters: list[FilterName] = Field(default=[])
-    """The rules that drop pairs from the training text, such as `[copy, language]`; `[all]`: all of them. `mtformer
+    """The rules that drop pairs from the training text, such as `[copy, language]`; `[all]` for all of them. `mtformer
     data check` reports what each would drop."""
     terms: InputPath | None = None
-    """A glossary, whose terms are annotated with their translations in some training pairs that have both: the model
-    learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
+    """A glossary. In some training pairs that contain a term and its translation, the term is annotated with it: the
+    model learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
     terms_share: float = Field(default=0.3, gt=0, le=1)
-    """The share of the pairs in which to annotate terms of `terms`; each epoch draws others."""
+    """The share of those pairs to annotate; each epoch draws new ones."""
     augment: AugmentConfig | None = None
     """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
-    default shares, `false`, or a section that sets some of them. Each epoch draws other variations."""
+    default shares, `false`, or a section that sets some of them. Each epoch draws new variations."""
 
     @field_validator("augment", mode="before")
     @classmethod
@@ -128,7 +129,7 @@ class DataConfig(Section):
         return source.languages or self.language_pairs[0]
 
     def filters_by(self, *rules: str) -> bool:
-        """Tell whether any of some rules is among the filters."""
+        """Tell whether the filters include any of ``rules``."""
         return not {"all", *rules}.isdisjoint(self.filters)
 
     @property
@@ -141,7 +142,7 @@ class DataConfig(Section):
     def _contradictions(self) -> Iterator[str]:
         pairs = self.language_pairs
         if len(set(pairs)) < len(pairs):
-            yield f"directions has one twice: {', '.join(self.directions)}"
+            yield f"directions has duplicates: {', '.join(self.directions)}"
         for pair in pairs:
             if pair.src_lang == pair.tgt_lang:
                 yield f"src_lang and tgt_lang are both {pair.src_lang}"
@@ -153,7 +154,7 @@ class DataConfig(Section):
                 if source.languages and source.languages not in pairs:
                     yield f"a source of {key} is for {source.languages}, which the model does not translate"
                 if key != "train" and (source.weight != 1 or source.tag):
-                    yield f"weight and tag are for sources of train; one of {key} has them"
+                    yield f"weight and tag are for sources of train; a source of {key} has one"
             if (sources := getattr(self, key)) and all(source.general for source in sources):
                 yield f"all sources of {key} are general: name one of the text to adapt to"
         if missing := set(pairs) - set(map(self.direction_of, self.train)):
@@ -161,11 +162,11 @@ class DataConfig(Section):
         if self.held_out and all(source.tag or source.general for source in self.train):
             yield "valid is left out, and all sources of train have a tag or are general: name sources of valid"
         if any(source.general for source in self.test):
-            yield "general is for sources of train and valid; one of test has it"
+            yield "general is for sources of train and valid; a source of test has it"
         if self.temperature is not None and any(source.general for source in self.train):
-            yield "temperature with a general source: both say how often pairs occur; set one"
+            yield "temperature with a general source: both set how often pairs occur; set one"
         if self.temperature is not None and any(source.weight != 1 for source in self.train):
-            yield "temperature with the weight of a source: both say how often its pairs occur; set one"
+            yield "temperature with the weight of a source: both set how often its pairs occur; set one"
         if self.terms is not None and len(pairs) > 1:
             yield "terms with several directions: a glossary has one direction"
 
@@ -193,28 +194,29 @@ class TokenizerConfig(Section):
     """The algorithm. With small vocabularies, `bpe` leaves more words whole. `char` has a token for each character, and
     `byte` for each of the 256 bytes: texts become several times longer, so raise `data.max_length`."""
     vocab_size: int | None = Field(default=None, ge=1, le=2**20)
-    """The number of tokens, or with `char` the most. Separate tokenizers have fewer where a side of the text does not
-    support as many. Default: by the size of the data."""
+    """The number of tokens; with `char`, the maximum. Separate tokenizers get fewer tokens if their side of the text is
+    too small for that many. Default: by the size of the data."""
     joint: bool | None = None
     """One tokenizer for both languages, or one for each. Default: joint, unless only one of the two languages separates
     words by spaces."""
     normalization: Normalization = "nfc"
-    """What is done to texts first: composed Unicode and single spaces (`nfc`); also compatibility mapping, which turns
-    full-width forms, ligatures and superscripts into plain characters (`nfkc`); or nothing (`identity`)."""
+    """The normalization of text before tokenization: composed Unicode and single spaces (`nfc`); also compatibility
+    mapping, which turns full-width forms, ligatures and superscripts into plain characters (`nfkc`); or none
+    (`identity`)."""
     character_coverage: float | None = Field(default=None, ge=0.9, le=1)
     """The share of characters that become tokens; the others are spelled in bytes. Default: by language."""
     user_symbols: list[UserSymbol] = Field(default=[])
     """Tokens that are never split, wherever they stand in a text, such as placeholders: `["{name}", "⟨br⟩"]`."""
     slots: bool | None = None
-    """Add tokens that stand for a number, a code or a name, in half of the training pairs whose sides share any, and in
-    all texts to translate: such a translation has exactly the number of its source. Default: for 5,000 training pairs
-    or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that it has."""
+    """Add tokens (slots) that stand for numbers, codes and names, which translations then copy exactly. They are used
+    in all texts to translate, and in half of the training pairs whose sides share any. Default: with 5,000 training
+    pairs or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that it has."""
     model: InputPath | None = None
     """A SentencePiece model to use for both languages instead of training one."""
     src_model: InputPath | None = None
-    """A SentencePiece model for the source language, with another one as `tgt_model`."""
+    """A SentencePiece model for the source language; requires `tgt_model`."""
     tgt_model: InputPath | None = None
-    """A SentencePiece model for the target language."""
+    """A SentencePiece model for the target language; requires `src_model`."""
 
     @property
     def paths(self) -> list[Path]:

@@ -50,9 +50,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 def parse_config(
     text: str, path: Path, overrides: Sequence[str] = (), places: Mapping[Key, str] | None = None
 ) -> Config:
-    """Read the config ``text`` as if it was the file at ``path``; see :func:`load_config`.
+    """Read the config ``text`` as the content of the file at ``path``; see :func:`load_config`.
 
-    Where ``places`` has what set a key, such as an option, problems name that and not the file.
+    For a key in ``places``, problems name what set it there, such as an option, instead of the file.
     """
     document = _Document(str(path), overrides=dict(places or {}))
     values = document.read(text)
@@ -129,7 +129,7 @@ class _Document:
         name: the file, or the override as it was given.
         lines: the line of each key that is in effect.
         overrides: the override that sets a key, for those that are set by one.
-        problems: what cannot be used, in sentences.
+        problems: the errors so far, in sentences.
         n_values: the values built so far.
     """
 
@@ -140,7 +140,7 @@ class _Document:
     n_values: int = 0
 
     def read(self, text: str) -> Any:
-        """Parse YAML into dicts, lists, strings and None, and note lines and problems.
+        """Parse YAML into dicts, lists, strings and None, and record lines and problems.
 
         Raises:
             UserError: it cannot be parsed, or is too large.
@@ -192,7 +192,7 @@ class _Document:
         return mapping
 
     def override(self, values: dict[str, Any], override: str) -> Iterator[str]:
-        """Set one dotted key in ``values``; yield a problem if it cannot be done."""
+        """Set one dotted key in ``values``; yield a problem if this fails."""
         dotted, equals, text = override.partition("=")
         where = f"--set {shown(override)}"
         keys = tuple(dotted.strip().split("."))
@@ -223,7 +223,7 @@ class _Document:
         self.overrides[keys] = where
 
     def place(self, key: Key) -> str:
-        """Return the line or the override that sets ``key``, or else the nearest section around it."""
+        """Return the line or the override that sets ``key``, or else its nearest enclosing section."""
         for n in range(len(key), 0, -1):
             if key[:n] in self.overrides:
                 return self.overrides[key[:n]]
@@ -233,7 +233,7 @@ class _Document:
 
 
 def _before_expansion(details: ErrorDetails, values: Any) -> ErrorDetails:
-    """Give the place of a source in the file, where it may stand for several directions."""
+    """Map the place of an expanded source to its place in the file."""
     match details["loc"]:
         case "data", str(key), int(index), *inside if key in SOURCES and isinstance(values.get("data"), dict):
             expanded = expand_sources(values["data"].get(key), values["data"].get("directions"))
@@ -245,7 +245,7 @@ def _before_expansion(details: ErrorDetails, values: Any) -> ErrorDetails:
 def _explain(details: ErrorDetails, document: _Document, root: Key = ()) -> str:
     """Turn one of pydantic's errors into a sentence with file, line and key.
 
-    ``root`` is the key of what was read, if it is only a part of a config.
+    ``root`` is the key of the part that was read, unless it was a whole config.
     """
     loc = (*root, *details["loc"])
     key = _without_tags(loc)[len(root) :]

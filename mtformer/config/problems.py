@@ -52,8 +52,8 @@ def explained(details: ErrorDetails, section: type[Section] | None = None, root:
 
     Args:
         details: the error.
-        section: that of the schema in which it occurred.
-        root: the whole schema, whose other sections may have a key that is meant.
+        section: the section of the schema in which it occurred.
+        root: the whole schema, for keys that belong in another section.
     """
     match details["type"]:
         case "extra_forbidden":
@@ -111,7 +111,7 @@ def our_keys(name: str) -> list[str]:
 
 
 def suggestion(key: str, section: type[Section] | None, root: type[Section] | None) -> str:
-    """Suggest the valid key that is meant by ``key``: one of ``section``, or else of another section of ``root``."""
+    """Suggest the valid key nearest to ``key``: one of ``section``, or else of another section of ``root``."""
     if section is None or root is None:
         return ""
     sections = subsections(root)

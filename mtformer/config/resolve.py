@@ -1,4 +1,4 @@
-"""From a config and the facts that a run finds out to a config that leaves nothing open.
+"""Resolve the open settings of a config by facts about the data, the model and the machine.
 
 :func:`resolve` is pure. A run calls it with the facts it has so far to get the settings that the next fact depends on:
 the vocabulary size to aim at, then the sizes of the model. With all the facts, the result is the config of the run.
@@ -71,20 +71,20 @@ class ResolvedTraining(TrainingConfig):
 
 
 class ResolvedConfig(Config):
-    """A config with nothing left open: the data, the model and the machine have decided the rest."""
+    """A config without open settings: the data, the model and the machine have decided the rest."""
 
     tokenizer: ResolvedTokenizer
     training: ResolvedTraining
 
 
 class Base(NamedTuple):
-    """What fine-tuning takes from a bundle.
+    """The settings that fine-tuning takes from a bundle.
 
     Attributes:
         model: the settings of its model.
-        tokenizer: those of its tokenizer.
+        tokenizer: the settings of its tokenizer.
         prefixes: the tokens before the texts of each direction.
-        is_tuned: whether it translates in all directions of the data already, and is to change little.
+        is_tuned: whether it already translates in all directions of the data, so that training should change it little.
     """
 
     model: ModelConfig
@@ -98,17 +98,17 @@ class Facts:
     """The facts about its data, its model and its machine that a run collects.
 
     Attributes:
-        n_pairs: the number of training pairs; of ``general`` text, those in an epoch.
-        n_new: the number of those that are not ``general``; None for all.
-        base: the settings of the bundle that training starts from, if it does.
-        tokenizer: the settings of the SentencePiece models that the config names, if it does.
+        n_pairs: the number of training pairs; ``general`` ones count as often as they occur in an epoch.
+        n_new: the number of training pairs that are not ``general``; None for all.
+        base: the settings of the bundle that training starts from, if any.
+        tokenizer: the settings of the SentencePiece models that the config names, if any.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
         slots: whether the tokenizer has slots, if ``tokenizer.slots`` is open; None before there is one.
         vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
-        precision: what ``precision: auto`` becomes.
-        threads: what ``threads: auto`` becomes; a trial value before it is known.
-        max_tokens: what ``max_tokens: auto`` becomes; a trial value before it is known.
-        provenance: what the result depends on besides the settings.
+        precision: the value for ``precision: auto``.
+        threads: the value for ``threads: auto``; a trial value before it is known.
+        max_tokens: the value for ``max_tokens: auto``; a trial value before it is known.
+        provenance: the inputs of the result besides the settings.
     """
 
     n_pairs: int
@@ -125,7 +125,7 @@ class Facts:
 
 
 def resolve(config: Config, facts: Facts) -> ResolvedConfig:
-    """Fill in the open settings of ``config``; all others stay.
+    """Fill in the open settings of ``config``; keep all others.
 
     Raises:
         UserError: the size of the data chooses a model that contradicts what ``config`` sets.
@@ -158,7 +158,7 @@ def _has_slots(tokenizer: TokenizerConfig, facts: Facts) -> bool:
 
 
 def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
-    """Choose the preset, if it is open, and keep the values that were set beside it."""
+    """Choose the preset, if it is open; values that were set override it."""
     if model.preset != "auto":
         return model
     try:
@@ -171,7 +171,7 @@ def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
 
 
 def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
-    """Return the training settings with a value for each that was open."""
+    """Return the training settings with the open ones filled in."""
     suited = "adamw" if model.norm == "post" or training.lora else "muon"
     optimizer = suited if training.optimizer == "auto" else training.optimizer
     is_tuned = facts.base is not None and facts.base.is_tuned and not training.lora  # an adapter starts from zeros
@@ -204,14 +204,14 @@ def _warmup_steps(model: ModelConfig, size: Size) -> int:
 def fine_tuning_share(n_new: int) -> float:
     """Return the default peak of fine-tuning, as a share of that of training from scratch, for a number of new pairs.
 
-    The smaller it is, the less a model forgets; but many pairs have more to teach than a small one can learn.
+    A small rate makes a model forget less; but many pairs have more to teach than it can learn with one.
     """
     least, most = _FINE_TUNING_SHARES
     return float(min(most, max(least, least * (n_new / _FINE_TUNED_PAIRS) ** (1 / 3))))
 
 
 def _peak_learning_rate(model: ModelConfig, optimizer: str, share: float) -> float:
-    """Return a share of the peak of the paper's schedule (equation 3, 4,000 warm-up steps), and more for pre-norm."""
+    """Return ``share`` of the peak of the paper's schedule (equation 3, 4,000 warm-up steps); higher for pre-norm."""
     paper = (4_000 * model.d_model) ** -0.5
     factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
     return round(factor * paper * share, 7)

@@ -52,16 +52,17 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 class ModelConfig(Section):
-    """The Transformer. Keys beside ``preset`` change single values of it."""
+    """The Transformer. Other keys override the values of ``preset``."""
 
     preset: Literal["auto", "tiny", "small", "fast", "fastest", "base", "big"] = "auto"
-    """Named sizes; `auto` goes by the size of the data. `fast` and `fastest` are as wide as `small`, with a deeper
-    encoder and a shallower decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make post-norm the
-    default of `norm`, which also lowers the default of `learning_rate`. The others make `positions` rotary."""
+    """A named size; `auto` chooses one by the size of the data. `fast` and `fastest` are as wide as `small`, with a
+    deeper encoder and a shallower decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make
+    post-norm the default of `norm`, which also lowers the default of `learning_rate`. The others make rotary the
+    default of `positions`."""
     d_model: PositiveInt = 256
     """The width of embeddings and layers."""
     n_heads: PositiveInt = 4
-    """Attention heads; must divide `d_model`."""
+    """The number of attention heads; must divide `d_model`."""
     d_ff: PositiveInt = 1024
     """The width inside the feed-forward layers."""
     n_encoder_layers: PositiveInt = 3
@@ -73,18 +74,20 @@ class ModelConfig(Section):
     attention_dropout: Probability = 0.0
     """Dropout of attention weights; the paper's equations have none, but its implementation and many tutorials do."""
     norm: Literal["pre", "post"] = "pre"
-    """Normalize before each sub-layer, or after its residual sum as in the paper."""
+    """Normalize before each sub-layer (`pre`), or after its residual sum as in the paper (`post`)."""
     norm_type: NormName = "layernorm"
     """The paper's LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which has neither mean nor bias."""
     feed_forward: ActivationName = "relu"
-    """The activation of the paper's network, ReLU, or another; `swiglu` is gated (Shazeer 2020): three matrices of
-    `d_ff` instead of two."""
+    """The activation of the feed-forward network: ReLU as in the paper, or another; `swiglu` is gated (Shazeer 2020),
+    with three matrices of `d_ff` instead of two."""
     positions: PositionsName = "sinusoidal"
-    """The position encoding: the paper's, the default of its presets; a learned one; or rotations of queries and keys
-    (Su et al. 2021), the default of smaller presets, which `export --to huggingface` does not support; `none`, for
-    comparison, hides the order of the source; `fairseq` and `marian` are those of imported models."""
+    """The position encoding. `sinusoidal` is the paper's, and the default of its presets. `rotary` (Su et al. 2021)
+    rotates queries and keys; it is the default of the smaller presets, and `export --to huggingface` does not support
+    it. `learned` is trained. `none`, for comparison, hides the order of the source. `fairseq` and `marian` are those of
+    imported models."""
     tie_embeddings: bool = True
-    """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
+    """Share the target embedding with the output projection, and with the source embedding if the tokenizer is
+    joint."""
 
     @model_validator(mode="before")
     @classmethod
@@ -128,59 +131,61 @@ class ModelConfig(Section):
 
     @classmethod
     def of(cls, architecture: Architecture) -> "ModelConfig":
-        """Return the settings that lead to an architecture."""
+        """Return the settings of an architecture."""
         values = architecture.model_dump(include=set(cls.model_fields))
         return cls(**values, feed_forward=architecture.activation)
 
 
 class LoraConfig(Section):
-    """A low-rank adapter (LoRA, Hu et al. 2021) of all matrices of the layers, which is all that is trained."""
+    """A low-rank adapter (LoRA, Hu et al. 2021) for all matrices of the layers; nothing else is trained."""
 
     rank: int = Field(default=8, ge=1, le=1024)
-    """The rank of what is added to each matrix; a higher one can change more and takes more space."""
+    """The rank of the update of each matrix; a higher rank can change the model more and takes more space."""
 
 
 class TrainingConfig(Section):
-    """The optimization and its limits. A run ends at the first limit that it reaches."""
+    """Optimization and its limits. A run ends at the first limit that it reaches."""
 
     max_steps: PositiveInt | None = None
     """Stop after this many optimizer updates."""
     max_epochs: PositiveInt | None = None
-    """Stop after this many passes over the training data. Default, if no limit is set: by its size."""
+    """Stop after this many passes over the training data. Default: by the size of the data, if no limit is set."""
     max_minutes: PositiveFloat | None = None
-    """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
+    """Stop after this many minutes of training; the schedule follows the clock, so a rerun ends with different
+    weights."""
     init_from: BundlePath | None = None
-    """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. The run
-    starts with its scores, and the best model is never a worse one."""
+    """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. It is scored
+    before the first step, and stays the best model until another one is better."""
     like: dict[Language, Language] = Field(default={})
-    """New target languages of a model that has several, as in `{nl: de}`: the token that asks for `nl` starts as a copy
-    of that for `de`."""
+    """For new target languages of a multilingual model: `{nl: de}` initializes the token that asks for `nl` with that
+    for `de`."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
-    """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
+    """The parts of the model of `init_from` to keep fixed; `embeddings` are those of tokens and positions, and the
+    output projection."""
     max_forgetting: PositiveFloat | None = 2.0
-    """The most BLEU that the best model may lose on the `general` sources of `data.valid`; `null`: any."""
+    """How much BLEU the best model may lose on the `general` sources of `data.valid`; `null` for no limit."""
     lora: LoraConfig | None = None
-    """Train a small adapter on top of that model, which stays fixed: `{rank: 8}`. The run has it in
-    `adapter.safetensors`, for `translate --adapter`, and merged with the model in `model.safetensors`."""
+    """Train a small adapter for the model of `init_from`, which stays fixed: `{rank: 8}`. The run saves it as
+    `adapter.safetensors`, for `translate --adapter`, and merged into the model as `model.safetensors`."""
     max_tokens: TokensOrAuto | None = None
     """The token budget of a batch: rows times the longest side, padding included. Default: by the size of the data.
-    `auto`: the largest that fits into the memory that is free when the run starts."""
+    `auto`: the largest that fits into free memory when the run starts."""
     grad_accum_steps: PositiveInt = 1
     """Batches per optimizer update."""
     optimizer: Literal["auto", "muon", "adamw", "adam"] = "auto"
-    """Muon for the matrices of the layers and AdamW for the rest, AdamW, or the paper's Adam (no weight decay). `auto`
-    is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
+    """`muon`: Muon for the matrices of the layers and AdamW for the rest; `adamw`: AdamW for all; `adam`: the paper's
+    Adam, without weight decay. `auto` is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
-    """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
-    1.5 times that without. With `init_from`, from a fifth of it for up to 2,000 pairs that are not `general` to a third
-    for 10,000 or more, unless the direction is new to that model or `lora` is set."""
+    """The peak learning rate. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that
+    with Muon and 1.5 times that without. With `init_from`, a fifth of it for up to 2,000 pairs that are not `general`,
+    rising to a third for 10,000 or more, unless the direction is new to that model or `lora` is set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
-    """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
-    the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""
+    """How the learning rate decays after the warm-up: to zero at the first limit, either throughout (`linear`,
+    `cosine`) or in the last fifth of training (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`);
+    or as in the paper (`inverse_sqrt`)."""
     warmup_steps: int | None = Field(default=None, ge=0)
-    """The longest warm-up: the learning rate rises to its peak in this many steps, or in the first tenth of the run if
-    that is shorter; with post-norm, in the first third. Default: by the size of the data, and at least 1,000 with
-    post-norm."""
+    """The number of warm-up steps, in which the learning rate rises to its peak; at most a tenth of the run, or a third
+    with post-norm. Default: by the size of the data, and at least 1,000 with post-norm."""
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     """Weight decay of AdamW and Muon, on matrices only."""
     label_smoothing: Probability = 0.1
@@ -190,27 +195,27 @@ class TrainingConfig(Section):
     on_fault: Literal["stop", "skip"] = "stop"
     """What to do on a non-finite loss or gradient, or a spike of the loss: stop, or skip the update."""
     spike_factor: float | None = Field(default=None, gt=1, allow_inf_nan=False)
-    """A loss this many times the moving average is a spike; `null`: no loss is."""
+    """A loss this many times its moving average is a spike; `null`: spikes are not detected."""
     ema_decay: Probability = 0.0
-    """Validate and keep the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
+    """Validate and save the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`bf16` computes matrix products in bfloat16. `auto` does so where that is faster."""
     threads: PositiveOrAuto = "auto"
-    """Parts of each batch whose gradients are computed side by side, each on a core of its own. `auto`: as many as
-    there are cores, but at most one per 512 of `max_tokens`. On a GPU and with `shard`, one computes whole batches."""
+    """The number of parts of each batch whose gradients are computed in parallel, each on its own core. `auto`: one per
+    core, but at most one per 512 of `max_tokens`. On a GPU and with `shard`, batches are not divided."""
     device: Device = "auto"
     """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which has not been measured."""
     shard: bool = False
-    """Give each of several processes a share of weights, gradients and moments (FSDP2), for models too large for one
-    device; no effect with one process."""
+    """Shard weights, gradients and optimizer state across processes (FSDP2), for models too large for one device; no
+    effect with one process."""
     seed: int = Field(default=1, ge=0, lt=2**31)
-    """The seed of everything random."""
+    """The seed of all random choices."""
     log_every: PositiveInt = 50
     """Steps between lines in `metrics.jsonl`."""
     validate_every: PositiveInt | None = None
     """Steps between validations. Default: an epoch, but at least 100 and at most 1,000 steps."""
     checkpoint_every: PositiveInt | None = None
-    """Steps between checkpoints. Default: as `validate_every`."""
+    """Steps between checkpoints. Default: `validate_every`."""
     keep_last: PositiveInt = 2
     """The number of newest checkpoints to keep."""
     keep_best: int = Field(default=0, ge=0)
@@ -223,13 +228,13 @@ class TrainingConfig(Section):
     """Stop after this many validations without a better model; `null`: never. `auto`: 10 with `constant` and
     `inverse_sqrt`; never with the schedules that decay to zero, since models improve most while the rate decays."""
     log_to: list[Literal["tensorboard", "wandb"]] = Field(default=[])
-    """Where metrics go besides `metrics.jsonl`: TensorBoard files in the run's folder, or Weights & Biases."""
+    """Where to log metrics besides `metrics.jsonl`: TensorBoard files in the run's folder, or Weights & Biases."""
     report: bool = False
     """Write `report.html` in the run's folder after each validation; `mtformer report` adds scores of the test set."""
 
     def _contradictions(self) -> Iterator[str]:
         if self.like and self.init_from is None:
-            yield "like without init_from, the model that languages are new to: set both or neither"
+            yield "like without init_from, the model that the languages are new to: set both or neither"
         if self.like and self.lora:
             yield "like with lora, which adds no tokens: set one"
         if self.freeze and self.init_from is None:
@@ -237,13 +242,13 @@ class TrainingConfig(Section):
         if len(set(self.freeze)) == 3:
             yield "freeze names every part: nothing is left to train"
         if self.lora and self.init_from is None:
-            yield "lora without init_from, the model that an adapter is for: set both or neither"
+            yield "lora without init_from, the model that the adapter is for: set both or neither"
         if self.lora and self.freeze:
             yield "lora keeps all parts of the model fixed: remove freeze"
         if self.lora and self.shard:
             yield "lora with shard: an adapter is too small to be divided; set one"
         if self.shard and self.max_tokens == "auto":
-            yield "max_tokens = auto tries a whole model on each device, which shard avoids: set a number"
+            yield "max_tokens = auto with shard: it measures a whole model on each device; set a number"
 
 
 class EvalConfig(Section):
@@ -266,7 +271,7 @@ class RunConfig(Section):
 
 
 class Change(BaseModel):
-    """A setting, or another condition of the result, that was changed when a run was resumed."""
+    """A setting or another input of a run that differed when the run was resumed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -284,7 +289,7 @@ class Provenance(BaseModel):
         hardware: the device and the number of processes, at present.
         fingerprints: of the training and the validation text, of the glossary of annotated terms, and of the model that
             training started from.
-        changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
+        changes: the changes during the run, in order of steps; the settings of the config are those of the last step.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -310,7 +315,7 @@ class Config(Section):
 
     @classmethod
     def of_run(cls, saved: Any) -> Self:
-        """Return the config that a run has saved, without settings that were off and that there are no more.
+        """Return the config that a run has saved, without settings that were off and no longer exist.
 
         Raises:
             ValueError: it is not the config of a run of this version.
@@ -324,7 +329,9 @@ class Config(Section):
 
     def _contradictions(self) -> Iterator[str]:
         if self.training.init_from is None and any(source.general for source in (*self.data.train, *self.data.valid)):
-            yield "data: a general source without training.init_from, whose text it would be: set both or neither"
+            yield (
+                "data: a general source without training.init_from, the model trained on such text: set both or neither"
+            )
         if self.training.init_from is not None and self.tokenizer.paths:
             yield (
                 "training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it contains; "
@@ -339,9 +346,9 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _name_languages(cls, given: Any) -> Any:
-        """Fill ``{src_lang}`` and ``{tgt_lang}`` into paths and the run's name: one config serves both directions.
+        """Replace ``{src_lang}`` and ``{tgt_lang}`` in paths and the run's name: one config serves both directions.
 
-        With ``data.directions``, each source is written out for each of them.
+        With ``data.directions``, each source is repeated for each of them.
         """
         if not isinstance(given, dict) or not isinstance(given.get("data"), dict):
             return given

@@ -1,4 +1,4 @@
-"""How to search: the settings of a config, and the options of a call."""
+"""The search: the settings of a config, and the options of a call."""
 
 import difflib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ SearchPrecision = Literal["fp32", "bf16", "int8"]
 
 
 class LengthPenalty(NamedTuple):
-    """What the log probability of a translation is divided by, to compare it with shorter and longer ones.
+    """The divisor of log probabilities that makes translations of different lengths comparable.
 
     Attributes:
         alpha: the exponent; 0 for no penalty.
@@ -44,15 +44,15 @@ class SearchConfig(Section):
     length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
     """The exponent alpha of Wu et al. 2016; larger means longer translations."""
     length_penalty_offset: int = Field(default=5, ge=0, le=100)
-    """The number that Wu et al. add to lengths; 0: scores are divided by the length to the power of alpha, as Hugging
-    Face, Marian and fairseq do."""
+    """The number that Wu et al. add to lengths; with 0, scores are divided by the length to the power of alpha, as in
+    Hugging Face, Marian and fairseq."""
     max_length_factor: float = Field(default=2.0, gt=0, le=100)
     """A translation may have this many tokens for each source token, plus `max_length_offset`."""
     max_length_offset: int = Field(default=20, ge=1, le=10_000)
-    """Tokens that a translation may have beyond `max_length_factor` times those of the source."""
+    """Tokens that a translation may have on top of `max_length_factor` times those of the source."""
     batch_tokens: int = Field(default=4096, ge=1, le=2**16)
-    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so
-    does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
+    """The maximum number of source tokens in a batch, padding included. More than 4 beams make batches smaller, and so
+    does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 entries (1 with greedy search)."""
 
     @property
     def penalty(self) -> LengthPenalty:
@@ -64,14 +64,14 @@ class SearchConfig(Section):
         return int(self.max_length_factor * n_tokens) + self.max_length_offset
 
     def updated(self, **changes: float | str | None) -> "SearchOptions":
-        """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
+        """Return the options of a call: these settings with ``changes``; None leaves a setting unchanged.
 
         Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
         or ``mbr`` hypotheses.
 
         Raises:
-            UserError: an option does not exist, its value is not allowed, it does not go with another, or the package
-                that it needs is not installed.
+            UserError: an option does not exist, its value is not allowed, it cannot be combined with another, or the
+                package that it needs is not installed.
         """
         given = {key: value for key, value in changes.items() if value is not None}
         options = self.model_dump() | given
@@ -97,25 +97,25 @@ class SearchOptions(SearchConfig):
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
     """Translations of each line to output, at most `beam_size`; with `sample`, any number of samples."""
     mbr: int = Field(default=0, ge=0, le=_MAX_BEAM_SIZE)
-    """Minimum Bayes risk: choose among this many of the best candidates the one most similar to all."""
+    """Minimum Bayes risk: of this many best candidates, choose the one most similar to all."""
     min_length: int = Field(default=0, ge=0, le=10_000)
     """The minimum length of a translation in tokens; its maximum length takes precedence."""
     max_length: int | None = Field(default=None, ge=1, le=10_000)
     """The maximum length of a translation in tokens, if `max_length_factor` allows for more."""
     repetition_penalty: float = Field(default=1.0, ge=1, le=100)
-    """A token that is in the translation already and has probability p counts as if it had p to this power."""
+    """A token that is already in the translation and has probability p counts as if it had p to this power."""
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000)
-    """No sequence of this many tokens occurs twice in a translation; 0: any may."""
+    """No sequence of this many tokens may occur twice in a translation; 0: no limit."""
     sample: bool = False
     """Draw each token at random by its probability, instead of searching for the best translation."""
     temperature: float = Field(default=1.0, gt=0, le=100)
     """Sampling: logits are divided by this; below 1, likely tokens become likelier."""
     top_k: int = Field(default=0, ge=0)
-    """Sampling: draw from this many likeliest tokens only; 0: from all."""
+    """Sampling: draw only from this many likeliest tokens; 0: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sampling: draw from the fewest likeliest tokens whose probabilities sum up to this."""
+    """Sampling: draw only from the fewest likeliest tokens whose probabilities sum to this."""
     seed: int = Field(default=1, ge=0, lt=2**31)
-    """Sampling: the seed; the samples of a sentence depend on nothing but the seed and the sentence."""
+    """Sampling: the seed; the samples of a sentence depend only on the seed and the sentence."""
 
     def limit(self, n_tokens: int) -> int:
         """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
@@ -136,9 +136,9 @@ class SearchOptions(SearchConfig):
         given = {name: f"{name} = {getattr(self, name)}" for name in SearchOptions.model_fields}
         if self.sample:
             if self.beam_size > 1:
-                yield f"{given['beam_size']} does not go with sample, which has no beams"
+                yield f"{given['beam_size']} cannot be combined with sample, which has no beams"
             if self.mbr:
-                yield f"{given['mbr']} does not go with sample: it chooses among the best hypotheses of a beam search"
+                yield f"{given['mbr']} cannot be combined with sample: it chooses among hypotheses of a beam search"
         else:
             for name in ("temperature", "top_k", "top_p", "seed"):
                 if getattr(self, name) != SearchOptions.model_fields[name].default:
@@ -167,7 +167,7 @@ def _explained(details: ErrorDetails) -> str:
 
 
 def _fitting_beam_size(options: dict[str, Any]) -> Any:
-    """Return the beam size, changed to fit other options, whose values may be wrong."""
+    """Return the beam size, adjusted to the other options, which are not validated yet."""
     if options.get("sample"):
         return 1
     size = max(value for name in ("beam_size", "n_best", "mbr") if isinstance(value := options.get(name), int))

@@ -18,7 +18,7 @@ from mtformer.support.files import shown_path
 
 
 def _absolute(path: Path, info: ValidationInfo) -> Path | None:
-    """Return ``path`` from the folder of the config file that is being read.
+    """Resolve ``path`` against the folder of the config file that is being read.
 
     None in the config of a run, whose files may be on another machine.
     """
@@ -87,7 +87,7 @@ def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
 
 
 def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
-    """Replace the keys of ``replacements`` in all text inside ``value``, unless their value is no text."""
+    """Replace the keys of ``replacements`` in all text inside ``value``; replacements that are not text are ignored."""
     if isinstance(value, dict):
         return {key: fill_in(item, replacements) for key, item in value.items()}
     if isinstance(value, list):
@@ -124,7 +124,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a command needs a few sections only
 
     def _contradictions(self) -> Iterator[str]:
-        """Yield the combinations of values that make no sense."""
+        """Yield the combinations of values that contradict each other."""
         yield from ()
 
     @model_validator(mode="after")
@@ -135,7 +135,7 @@ class Section(BaseModel):
 
 
 def subsections(section: type[Section]) -> dict[str, type[Section]]:
-    """Return the keys of ``section`` whose values are sections themselves, or sections or null."""
+    """Return the keys of ``section`` whose values are sections, or sections or null."""
     return {
         name: part
         for name, field in section.model_fields.items()

@@ -45,9 +45,9 @@ def merged(pairs: Sequence[LanguagePair]) -> LanguagePair:
 
 
 def expand_directions(data: dict[str, Any]) -> dict[str, Any]:
-    """Write out the section ``data`` of a config with ``directions``: its languages, and its sources by direction.
+    """Set the languages in a section ``data`` with ``directions``, and expand its sources by direction.
 
-    What the schema has to refuse stays as it is.
+    Invalid values stay as they are, for the schema to refuse.
     """
     directions = data["directions"]
     if not _are_directions(directions):
@@ -58,7 +58,7 @@ def expand_directions(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def expand_sources(sources: Any, directions: Any) -> list[tuple[int, Any]]:
-    """Write out each source of a config for each of its directions, which are all unless it names some.
+    """Repeat each source of a config for each of its directions: all, unless it names some.
 
     Returns:
         the sources, with ``{src_lang}`` and ``{tgt_lang}`` in their text replaced, each with its index in ``sources``.
@@ -97,23 +97,23 @@ class SourceSection(Section):
     weight: float = Field(default=1.0, gt=0, le=1_000, allow_inf_nan=False)
     """How often each pair of this source occurs in an epoch, on average. Only in `data.train`."""
     tag: TagName | None = None
-    """A word, such as `bt` for text that was translated back: its token, `<bt>`, goes in front of each source text
-    (Caswell et al. 2019), as it does with `translate --tag bt`. Only in `data.train`."""
+    """A word, such as `bt` for back-translated text: its token, `<bt>`, is put in front of each source text (Caswell et
+    al. 2019); `translate --tag bt` does the same. Only in `data.train`."""
     general: bool = False
-    """Text like that on which the model of `training.init_from` was trained. In `data.train`, an epoch draws as many
-    pairs of such sources, times their weight, as it has of the others, so that fine-tuning forgets less; in
-    `data.valid`, it shows what the model forgets, and `training.max_forgetting` limits that."""
+    """Text of the kind that the model of `training.init_from` was trained on. In `data.train`, an epoch draws as many
+    pairs from such sources, times their weight, as from the others, so that fine-tuning forgets less; in `data.valid`,
+    it shows what the model forgets, and `training.max_forgetting` limits that."""
     directions: list[Direction] = Field(default=[])
     """The directions of the model for which this source has text. Default: all."""
 
     @property
     def languages(self) -> LanguagePair | None:
-        """The direction of a source in a model of several; None in a model of one, which is that of the model."""
+        """The direction of a source in a multilingual model; None if the model has only one direction."""
         return LanguagePair.parse(self.directions[0]) if self.directions else None
 
 
 class TextFiles(SourceSection):
-    """Two text files, where line n of one is the translation of line n of the other."""
+    """Two text files, parallel line by line."""
 
     src: TextPath
     """The text in the source language; in a path, `{src_lang}` and `{tgt_lang}` stand for the language codes."""
@@ -126,10 +126,11 @@ class TextFiles(SourceSection):
 
 
 class MosesFiles(SourceSection):
-    """Two such files that share their name up to the language code, as in `corpus.en` and `corpus.de`."""
+    """Two text files that share their name up to the language code, as in `corpus.en` and `corpus.de`."""
 
     moses: TextPrefix
-    """What the names have in common, such as `corpus`; compressed files have one more ending, as in `corpus.en.gz`."""
+    """The common start of their names, such as `corpus`; compressed files have a further ending, as in
+    `corpus.en.gz`."""
 
 
 class TsvFile(SourceSection):
@@ -138,16 +139,16 @@ class TsvFile(SourceSection):
     tsv: TextPath
     """The file."""
     src_column: Column | None = None
-    """The column of the source text: its name in the header, or its number from 1. Default: the column that the header
-    names by the code of the language (`en`, `en-US`, `eng`) or as `source` or `src`; without a header, the first of
-    two."""
+    """The column of the source text: its name in the header, or its number from 1. Default: the column whose header is
+    the code of the language (`en`, `en-US`, `eng`), `source` or `src`; without a header, the first of two."""
     tgt_column: Column | None = None
-    """The column of the target text, likewise; without a header, the second of two."""
+    """The column of the target text. Default: the column whose header is the code of the language, `target` or `tgt`;
+    without a header, the second of two."""
     header: BoolOrAuto = "auto"
-    """Whether the first line names the columns; `auto`: if it has the codes of both languages, or of others only, or if
-    a column is given by name."""
+    """Whether the first line is a header. `auto`: it is if it has the codes of both languages, or only codes of
+    languages, or if a column is given by name."""
     quotes: bool = False
-    """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
+    """Treat `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 
 
 class CsvFile(SourceSection):
@@ -162,7 +163,7 @@ class CsvFile(SourceSection):
     header: BoolOrAuto = "auto"
     """As for `tsv`."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
-    """What separates the columns; some spreadsheets write `;`."""
+    """The separator of the columns; some spreadsheets use `;`."""
 
 
 class JsonlFile(SourceSection):
@@ -173,7 +174,7 @@ class JsonlFile(SourceSection):
     src_key: str | None = None
     """The key of the source text. Default: the key that names the language, as for the columns of `tsv`."""
     tgt_key: str | None = None
-    """The key of the target text, likewise."""
+    """The key of the target text. Default: the key that names the language."""
 
 
 class TmxFile(SourceSection):
@@ -199,15 +200,15 @@ class HubDataset(SourceSection):
     src_column: str | None = None
     """The column of the source text. Default: the column that names the language, as for `tsv`."""
     tgt_column: str | None = None
-    """The column of the target text, likewise."""
+    """The column of the target text. Default: the column that names the language."""
 
 
 class SacrebleuSet(SourceSection):
     """A test set that sacreBLEU downloads."""
 
     sacrebleu: str
-    """Its name, such as `wmt14/full`; `sacrebleu --list` prints all. `mtformer eval` uses all references of a
-    set; other commands use the first."""
+    """The name of the test set, such as `wmt14/full`; `sacrebleu --list` prints all. `mtformer eval` uses all
+    references of a set; other commands use the first."""
 
 
 class BuiltinText(SourceSection):
@@ -216,15 +217,15 @@ class BuiltinText(SourceSection):
     builtin: Literal["phrasebook"]
     """The name of the corpus."""
     split: Literal["train", "valid", "test", "compositional", "ambiguous", "pronouns"] = "train"
-    """Which sentences; no sentence of `train` is in another split."""
+    """The part of the corpus; no sentence of `train` is in another split."""
     size: PositiveInt = 60_000
-    """The maximum number of sentences; `train` is unlimited, the others have 1,000."""
+    """The maximum number of sentences. `train` is unlimited; the other splits have 1,000."""
     seed: int = Field(default=1, ge=0)
-    """The seed that draws the sentences of `train`."""
+    """The seed for drawing the sentences of `train`."""
 
 
 def _source_kind(value: Any) -> str | None:
-    """Return the kind of a source, by the key that only this kind has."""
+    """Return the kind of a source, identified by its distinctive key."""
     keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
     if keys & {"src", "tgt"}:
         return "src/tgt"
@@ -251,7 +252,7 @@ _SIDES = ("src", "tgt", "src_column", "tgt_column", "src_key", "tgt_key")
 
 
 def shared_sides(sources: Sequence[SourceSection]) -> Iterator[str]:
-    """Yield advice on sources that name their two sides and are read for several directions."""
+    """Yield an error for each source that names its two sides but is read for several directions."""
     seen: dict[str, LanguagePair] = {}
     for source in sources:
         sides = [name for name in _SIDES if getattr(source, name, None) is not None]

@@ -146,7 +146,7 @@ def _what_needs_torch(models: "Sequence[Path | Bundle]", adapter: Path | None) -
     """Return what of the models and the adapter only torch can do; None if CTranslate2 can do all of it.
 
     Raises:
-        UserError: they do not go together.
+        UserError: they cannot be combined.
     """
     if len(models) > 1 and adapter is not None:
         raise UserError(f"{adapter} is an adapter of one model, and {len(models)} are given: merge it with its own")

@@ -53,7 +53,7 @@ def watchable(engine: Engine, options: SearchOptions) -> TorchEngine:
         raise UserError("explain needs one model, not an ensemble")
     for option in ("sample", "mbr"):
         if getattr(options, option):
-            raise UserError(f"explain shows beam search, which does not go with {option}")
+            raise UserError(f"explain shows beam search, which cannot be combined with {option}")
     return engine
 
 

@@ -92,7 +92,7 @@ class Planner:
                 f"text take {n_added}"
             )
         if self.terms is not None and self.terms.is_hard and self.options.sample:
-            raise UserError("terms do not go with sample: a beam search places them")
+            raise UserError("terms cannot be combined with sample: a beam search places them")
 
     def plan(self, text: str) -> Plan[list[Translation]]:
         """Translate a text, line by line, into its best translations."""

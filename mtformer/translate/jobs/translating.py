@@ -61,7 +61,7 @@ class TranslationJob(Job[Paragraph]):
         return self.source.units()
 
     def check(self) -> None:
-        """Refuse options that do not go together; see :meth:`Job.check`."""
+        """Refuse options that cannot be combined; see :meth:`Job.check`."""
         super().check()
         if (suffix := structured_suffix(self.output)) and suffix not in _SUFFIXES[self.format].split():
             raise UserError(
@@ -75,7 +75,7 @@ class TranslationJob(Job[Paragraph]):
         if self.n_processes > 1 and not (self.source.is_file and is_regular_output(self.output)):
             raise UserError("several processes (--nproc) need --input and --output with files")
         if self.source.is_document and self.n_best > 1 and self.format is Format.text:
-            raise UserError("--document and --n-best go together only with --format tsv or json")
+            raise UserError("--document with --n-best needs --format tsv or json")
         if self.n_processes > 1 or self.resume:
             self._require_no_other_shares()
 
