@@ -10,7 +10,7 @@ A plan asks for requests, gets their results and asks for more, until it ends wi
                 by a thread (_compute)
     done        its job, with its outcome (Job.finish)
 
-All that threads share is read and changed under the lock ``_changed``; plans and engines run without it.
+Results, and what waits, change under the lock ``_changed`` alone; plans and engines run without it.
 """
 
 import logging
