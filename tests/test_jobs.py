@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -42,11 +42,12 @@ class Reverser:
         self.texts: list[str] = []
         self.windows_left = most_windows
 
-    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+    def translate(self, texts: Sequence[str], **options: Any) -> list[list[Translation]]:
         if not self.windows_left:
             raise KeyboardInterrupt
         self.windows_left -= 1
         self.texts += texts
+        options.get("on_progress", abs)(len(texts))
         return [[Translation(text[::-1], -len(text), -len(text)), Translation("2nd", -99, -99)] for text in texts]
 
 
@@ -292,6 +293,33 @@ def test_unfinished_shares_of_another_number_of_processes_are_not_left_behind(
         with pytest.raises(UserError, match=r"out\.txt has unfinished shares of 3 processes: .*--nproc 3 --resume"):
             replace(job, n_processes=n_processes, resume=True).check()
     replace(job, n_processes=3, resume=True).check()
+
+
+@pytest.mark.parametrize(
+    ("change", "progress"),
+    [
+        (lambda job: job, "2 of 9 lines"),
+        (lambda job: replace(job, shard=Shard(1, 2)), "2 of 4 lines"),
+        (lambda job: interrupted(job), "6 of 9 lines"),
+        (lambda job: replace(job, source=replace(job.source, is_document=True)), "2 paragraphs"),
+        (lambda job: replace(job, source=Source("\n".join("abc"))), "2 lines"),
+    ],
+)
+def test_progress_shows_the_lines_of_a_file_and_the_time_left(
+    job: TranslationJob,
+    change: Callable[[TranslationJob], TranslationJob],
+    progress: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    job = change(job)
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
+    with caplog.at_level("INFO"):
+        done(job)
+    shown = next(text for text in caplog.messages if text.startswith("translating: "))
+    assert re.match(
+        rf"translating: {progress}, \d+:\d\d left" if " of " in progress else f"translating: {progress}, ", shown
+    )
 
 
 def test_a_process_hashes_the_model_once(job: TranslationJob, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
@@ -198,6 +198,15 @@ def is_regular_input(path: Path) -> bool:
         return stat.S_ISREG((os.fstat(0) if str(path) == "-" else path.stat()).st_mode)
     except OSError:
         return True  # reading it says what is wrong
+
+
+def count_lines(path: Path) -> int | None:
+    """Count the lines of a file; None if it is no file, or compressed, so that counting would take long."""
+    if str(path) != "-" and is_regular_input(path):
+        with suppress(OSError), path.open("rb") as file:  # reading it says what is wrong
+            if not file.peek(16).startswith(tuple(_FORMATS)):
+                return sum(1 for _ in file)
+    return None
 
 
 def is_standard_output(path: Path) -> bool:

@@ -17,7 +17,7 @@ from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of, file_digest, require_distinct
 from mtformer.support.progress import Progress
-from mtformer.text.lines import is_regular_input, is_regular_output, open_output
+from mtformer.text.lines import count_lines, is_regular_input, is_regular_output, open_output
 from mtformer.translate.jobs.options import Shard
 from mtformer.translate.jobs.partial import Done, PartialFile
 from mtformer.translate.jobs.reading import available, share_of, windows
@@ -119,6 +119,10 @@ class Job(ABC, Generic[Unit]):
             UserError: the models are not fit for it.
         """
 
+    def countable(self) -> Path | None:
+        """Return the file that has each unit on a line of its own, if there is one: its lines are counted first."""
+        return None
+
     def proceed(self, text: str) -> None:
         """Do what is possible now that the output of a window is written, for example with what is complete."""
 
@@ -211,7 +215,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     output.require_engine("; ".join(translator.computation for translator in translators))
     work = job.work(*translators)
     try:
-        with Progress(job.doing, initial=output.done.n_units, unit=job.unit) as progress:
+        with Progress(job.doing, _n_units(job), output.done.n_units, job.unit) as progress:
             for window in source:
                 _add_to(digest, window)
                 text = work(window, tallies, progress.advance)
@@ -221,6 +225,13 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     finally:
         job.warn(tallies)
     return tallies
+
+
+def _n_units(job: Job[Any]) -> int | None:
+    """Return how many units there are, if it is quick to find out."""
+    path = job.countable()
+    n_units = None if path is None else count_lines(path)
+    return len(job.shard.of(n_units)) if job.shard and n_units is not None else n_units
 
 
 def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:

@@ -98,6 +98,10 @@ class GenerationJob(_PairsJob[Paragraph]):
         if self.shard is not None and isinstance(self.text, Source):
             self.text.require_file("--shard")
 
+    def countable(self) -> Path | None:
+        """Return the file of text in one language; see :meth:`Job.countable`."""
+        return self.text.countable if isinstance(self.text, Source) else None
+
     def units(self) -> Iterator[Paragraph]:
         """Yield the lines, or the sources of the pairs."""
         if isinstance(self.text, Source):

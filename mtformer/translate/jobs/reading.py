@@ -168,6 +168,11 @@ class Source:
         return [self.path] if self.text is None else []
 
     @property
+    def countable(self) -> Path | None:
+        """The file, if each of its lines is a unit."""
+        return None if self.text is not None or self.is_document else self.path
+
+    @property
     def is_file(self) -> bool:
         """Whether the text can be read twice."""
         return self.text is None and str(self.path) != "-" and is_regular_input(self.path)

@@ -70,6 +70,10 @@ class ScoringJob(Job[Candidates]):
             return [self.src, self.tgt]
         return [self.input, *([self.src] if self.src is not None else [])]
 
+    def countable(self) -> Path:
+        """Return the file of the sources, or of the pairs; see :meth:`Job.countable`."""
+        return self.src or self.input
+
     def check(self) -> None:
         """Refuse options that contradict each other; see :meth:`Job.check`."""
         if self.rerank and self.src is None:

@@ -56,6 +56,10 @@ class TranslationJob(Job[Paragraph]):
         """Return the file that is translated, if it is one."""
         return self.source.files
 
+    def countable(self) -> Path | None:
+        """Return the file, unless its lines are joined; see :meth:`Job.countable`."""
+        return self.source.countable
+
     def units(self) -> Iterator[Paragraph]:
         """Yield lines or paragraphs."""
         return self.source.units()
