@@ -172,6 +172,7 @@ def test_usual_casing_is_left_alone(tokenizer: Tokenizer, text: str) -> None:
         ("A DOG and a man", "A dog and a man"),
         ("TWO dogs PLAY in the snow.", "Two dogs play in the snow."),
         ("A man waits in BERLIN, in the xYz", "A man waits in Berlin, in the xYz"),
+        ("Two dogs PLAY in the US snow.", "Two dogs play in the US snow."),  # an abbreviation
     ],
 )
 def test_words_in_capitals_are_undone_for_the_model_and_stay_so(tokenizer: Tokenizer, given: str, leaf: str) -> None:

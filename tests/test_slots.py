@@ -572,10 +572,10 @@ def test_a_term_keeps_its_place_in_a_text_with_doubled_spaces(characters: Tokeni
     assert planner.texts_read("the a1 12") == ["the ⟨a1⟩ ⟨12⟩"]
 
 
-def test_a_text_of_codes_alone_is_copied(characters: Tokenizer) -> None:
+def test_a_text_of_codes_alone_is_copied_with_separators_of_the_target(characters: Tokenizer) -> None:
     engine = Copying(lambda ids: [*ids, ids[-1]])
     found = result(characters, engine, lambda planner: planner.plan("COVID-19, 3D (2,000)"))
-    assert (found.text, found.tokens) == ("COVID-19, 3D (2,000)", ())
+    assert (found.text, found.tokens) == ("COVID-19, 3D (2.000)", ())
 
 
 def test_codes_stay_in_capitals_as_they_are() -> None:

@@ -294,7 +294,7 @@ class Casing {
 
   /** A word in capitals in its usual casing if that takes fewer tokens; others as they are. */
   undone(word) {
-    if (countCharacters(word) < 2 || !isInCapitals(word)) return word;
+    if (countCharacters(word) < 3 || !isInCapitals(word)) return word; // as US and LA
     const usual = this.usual(word);
     return this.count(usual) < this.count(word) ? usual : word;
   }

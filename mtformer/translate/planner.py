@@ -236,7 +236,7 @@ class Planner:
         if slotted is None:
             return (yield from self._plan_known(text))
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
-            return [Translation(on_one_line(text), 0.0, 0.0)]
+            return [Translation(on_one_line(slotted.filled([slotted.text])[0]), 0.0, 0.0)]
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
         found = yield from self._plan_checked(slotted.text)

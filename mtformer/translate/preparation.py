@@ -320,8 +320,8 @@ class Casing:
         return n_twins > _TWINS * len(words)
 
     def _undone(self, word: str) -> str:
-        """Return a word in capitals in its usual casing if that takes fewer tokens; others as they are."""
-        if len(word) < 2 or not word.isupper():
+        """Return a word in capitals in its usual casing if that takes fewer tokens; others, such as US, as they are."""
+        if len(word) < 3 or not word.isupper():
             return word
         usual = self._usual(word)
         return usual if self._n_tokens(usual) < self._n_tokens(word) else word
