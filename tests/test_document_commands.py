@@ -1,6 +1,8 @@
 """``mtformer translate`` with documents, and a trained model."""
 
+import errno
 import io
+import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -193,6 +195,22 @@ def test_units_stay_translated_if_their_document_cannot_be_written(
     assert translate(trained, page, "--resume").status == 0
     assert not batches
     assert TRANSLATION in written.read_text()
+
+
+def test_an_output_that_cannot_be_written_is_named(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_file = os.open
+
+    def refuse(path: Any, *rest: Any, **options: Any) -> int:
+        if "a.de.html.units" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return open_file(path, *rest, **options)
+
+    monkeypatch.setattr("os.open", refuse)
+    result = translate(trained, folder / "a.html")
+    assert (result.status, result.stdout) == (2, "")
+    assert f"Error: cannot write {folder / 'a.de.html'}: Permission denied\n" in result.stderr
 
 
 def test_a_file_that_appears_meanwhile_stays(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from mtformer.support.files import (
     intact_folder,
     open_atomically,
     require_distinct,
+    require_new_folder,
     write_atomically,
     write_folder_atomically,
     write_new_folder,
@@ -312,6 +313,16 @@ def test_a_new_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
     with pytest.raises(UserError, match=f"^{path} exists: name a new folder with --output$"):
         write_new_folder(path, write_half_and_fail(AssertionError("not reached")), "--output")
+
+
+def test_a_new_folder_is_refused_where_nothing_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, *_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    require_new_folder(tmp_path / "new", "--output")
+    monkeypatch.setattr("os.open", refuse)
+    with pytest.raises(UserError, match=f"^cannot make {tmp_path}/new: {tmp_path} is not a folder"):
+        require_new_folder(tmp_path / "new", "--output")
 
 
 @pytest.mark.parametrize("is_folder", [False, True])

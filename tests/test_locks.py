@@ -38,6 +38,15 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         assert holder_of(path) == "me"
 
 
+def test_a_lock_that_cannot_be_made_is_not_held_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, *_: object) -> int:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))  # as in /proc
+
+    monkeypatch.setattr("os.open", refuse)
+    with pytest.raises(FileNotFoundError), lock(tmp_path / "lock"):
+        pass
+
+
 def test_who_waits_gets_the_lock_though_its_file_is_removed_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

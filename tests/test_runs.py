@@ -177,12 +177,12 @@ def test_other_errors_of_the_lock_end_the_run(tmp_path: Path, monkeypatch: pytes
     fail_to_lock(errno.EIO, monkeypatch)
     with pytest.raises(MtformerError, match=r"cannot lock .*Input/output error"), RunFolder(tmp_path).lock():
         pass
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(MtformerError, match=r"cannot lock .*lock: "),
-        RunFolder(tmp_path / "file").lock(),
-    ):
-        pass
+
+
+def test_a_folder_of_runs_that_is_a_file_is_refused(project: Project) -> None:
+    result = project.mtformer("train", project.config, "--set", "run.dir=train.de")
+    assert (result.status, result.stdout) == (2, "")
+    assert "Error: cannot write run.dir train.de: Not a directory\n" in result.stderr
 
 
 def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:
