@@ -16,7 +16,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.text import lost_names
 from mtformer.text.glossary import Term
-from mtformer.text.numbers import lost_numbers
+from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

@@ -1,6 +1,6 @@
 "use strict";
-// Numbers in texts, and which of them a translation lacks, in digits and in words: mtformer/text/numbers.py and
-// number_words.py. Languages are as describe_texts describes them.
+// Numbers in texts, and which of them a translation lacks, in digits and in words: mtformer/text/numbers.py,
+// lost_numbers.py and number_words.py. Languages are as describe_texts describes them.
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words

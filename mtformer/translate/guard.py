@@ -10,7 +10,8 @@ from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
-from mtformer.text.numbers import lost_numbers, made_up_numbers, numbers_to_keep
+from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
+from mtformer.text.numbers import numbers_to_keep
 from mtformer.text.repetition import FEWEST_REPEATS, n_repeated_pairs, n_repeats, without_loops
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from ftfy.badness import is_bad
 from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.repair import without_markup
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-from mtformer.text.numbers import lost_numbers
+from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
 
 PairRule = Callable[[Sequence[SentencePair]], list[bool]]

@@ -1,0 +1,184 @@
+"""Which numbers of a text its translation lacks.
+
+A translation may write 3,500 as 3.500, twelve in digits, 10:45 pm as 22.45 Uhr, 2:30 as halb drei, 0.5 million as
+500,000, 8折 as 20 % off and the 1800s as the 19th century. What may be the same is taken for the same.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from mtformer.text.languages import has_full_stops_in_ordinals
+from mtformer.text.number_words import number_words
+from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
+
+_SPACED = re.compile(GROUPS)
+_SCALES = {  # zeros
+    **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
+    **{"百": 2, "千": 3},
+}
+_OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
+_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
+_LARGE = re.compile(
+    r"illi|thousand|tausend|grand|hundred|hundert|\d ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)\b|[百千万萬亿億]"
+)  # any scale
+_CLOCK = re.compile(
+    r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
+)
+_DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
+_CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
+_DISCOUNT = "折"  # 8折 is 20% off
+_DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
+_MINUTES = ("15", "30", "45", "90")  # parts of an hour
+_PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
+_HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
+_HOURS, _DAYS, _MONTHS = 24, 31, 12
+_MOST_DIGITS = 15  # of a number that is written otherwise
+_MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
+_ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
+_ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
+
+
+def lost_numbers(source: str, translation: str, languages: Sequence[str] | None = None) -> list[str]:
+    """Return the numbers of ``source`` that ``translation`` lacks.
+
+    It may spell them out: those up to twelve without ``languages``, else those whose words it has. Small numbers count
+    as lost if the words of the target language are known here, or if the translation has another number instead.
+    """
+    lost = _missing_in(translation, source, languages)
+    if not any(number.may_be_a_word for number in lost):
+        return [number.text for number in lost]
+    is_sure = languages is not None and bool(
+        number_words(languages[1]) or _missing_in(source, translation, languages[::-1])
+    )
+    return [number.text for number in lost if not number.may_be_a_word or (is_sure and _is_counted(number, source))]
+
+
+def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
+    """Return the numbers of ``translation`` that ``source`` lacks; none if the words of its language are not known."""
+    return lost_numbers(translation, source, languages[::-1]) if number_words(languages[0]) else []
+
+
+def _is_counted(number: Number, text: str) -> bool:
+    """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
+    is_apart = not _ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not _ATTACHED_AFTER.match(
+        text, number.end
+    )
+    return (int(number.value) > 1 or not number.text.isdigit()) and is_apart  # as in 1 million
+
+
+def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:
+    """Return the numbers of ``text`` that ``counterpart`` lacks; the first of those that it has, but not as often.
+
+    ``languages`` are those of ``text`` and ``counterpart``: with them, words are looked for.
+    """
+    numbers = list(find_numbers(text))
+    if not numbers:
+        return []
+    there = Counter(number.value for number in find_numbers(counterpart))
+    there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
+    inside: set[int] = set()  # of numbers with spaces: where their parts may start
+    for match in _SPACED.finditer(text):
+        value = value_of(match[0])
+        if there[value]:  # else it is several numbers
+            there[value] -= 1
+            inside.update(range(*match.span()))
+    numbers = [number for number in numbers if number.start not in inside]
+    values = {None, *there, *map(_plain, there)}
+    missing = []
+    for number in reversed(numbers):
+        if there[number.value]:
+            there[number.value] -= 1
+        else:
+            missing.append(number)
+    if languages is None or len(missing) > _MOST_MISSING:
+        return missing[::-1]
+    other = _Counterpart(text, counterpart, +there, *languages) if missing else None
+    lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
+    if number_words(languages[1]) and not _LARGE.search(counterpart.lower()):  # 2千 is not 2
+        for number in numbers:
+            if (scale := _SCALE.match(text, number.end)) and _scaled(number, text) not in values:
+                lost[number.start] = number._replace(text=number.text + scale[0])
+    return sorted(lost.values())
+
+
+class _Counterpart:
+    """Looks for the numbers of a text in a counterpart that writes them as words, on a clock or in millions."""
+
+    def __init__(self, text: str, counterpart: str, values: Iterable[str], lang: str, counterpart_lang: str) -> None:
+        """Take both texts, the values in the counterpart that belong to no other number, and the languages."""
+        self._text, self._counterpart = text, counterpart.lower()
+        self._words = number_words(counterpart_lang)
+        self._has_dates = has_full_stops_in_ordinals(lang)
+        self._has_clock = any(map(_CLOCK.search, (text, counterpart)))
+        self._has_centuries = any(map(_CENTURY.search, (text, counterpart)))
+        self._values = {*map(_plain, values), *_in_full(counterpart)}
+        if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and _DATE.search(counterpart)):
+            self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 2}
+
+    def has_otherwise(self, number: Number) -> bool:
+        """Tell whether the counterpart has a number that it lacks as it is written."""
+        if len(number.value) > _MOST_DIGITS or number.value.startswith("00") or number.value.count(POINT) > 1:
+            return False
+        if {_plain(number.value), _scaled(number, self._text)} & self._values:
+            return True
+        whole, *parts = number.value.split(POINT)
+        n = int(whole)
+        if parts:
+            return self._has_both(number, n, parts[0])
+        is_half = whole == _HALF and _PERCENT.match(self._text, number.end) is not None
+        if (is_half or whole in _MINUTES) and self._words.has_parts(self._counterpart):  # half an hour
+            return True
+        of_decade = {n % 100, 1900 + n % 100} if _DECADE.match(self._text, number.end) else set()
+        of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()
+        return any(map(self._has, self._hours(n) | of_decade | of_century))
+
+    def _has_both(self, number: Number, whole: int, part: str) -> bool:
+        """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number.
+
+        As two numbers in digits only a time or a date is written, or what may be one: 312.25 is not 312 and 25.
+        """
+        if whole > _DAYS and str(whole) in self._values:
+            return False
+        hours = self._hours(whole)
+        if any(_plain(f"{hour}{POINT}{part}") in self._values for hour in hours):
+            return True
+        has_parts = part in _HALVES_AND_QUARTERS and self._words.has_parts(self._counterpart)
+        if not any(map(self._has, {*hours, *(hour + 1 for hour in hours if has_parts)})):  # halb drei is 2:30
+            return False
+        if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):
+            return True
+        is_date = self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)
+        return is_date or (len(part) == 2 and any(map(self._has, {60 - int(part), abs(30 - int(part))})))
+
+    def _hours(self, number: int) -> set[int]:
+        """Return a number, and the same hour on a clock of 12 or 24 hours."""
+        is_hour = self._has_clock and number <= _HOURS
+        return {number, *({(number + 12) % 24, number % 12} if is_hour else ())}
+
+    def _has(self, number: int) -> bool:
+        return str(number) in self._values or self._words.may_be_in(self._counterpart, number)
+
+
+def _plain(value: str) -> str:
+    """Return a value without zeros that say nothing: 8·3 for 08:30, and 2 for 2.00; 007 is not 7."""
+    whole, _, part = value.partition(POINT)
+    if not part:
+        return value
+    return f"{whole.lstrip('0') or '0'}{POINT}{part.rstrip('0')}".rstrip(POINT)
+
+
+def _in_full(text: str) -> Iterator[str]:
+    """Yield the values of the numbers before words such as "million", or before 折."""
+    return (value for number in find_numbers(text) if (value := _scaled(number, text)) is not None)
+
+
+def _scaled(number: Number, text: str) -> str | None:
+    """Return the value of a number with the word after it, such as "million" or 折; None if there is none."""
+    match = _SCALE.match(text, number.end)
+    whole, _, decimals = number.value.partition(POINT)
+    if text.startswith(_DISCOUNT, number.end) and len(whole + decimals) <= 2:
+        return str(100 - int((whole + decimals).ljust(2, "0")))
+    if match is None or len(decimals) > _SCALES[match[1].lower()]:
+        return None
+    return (whole + decimals.ljust(_SCALES[match[1].lower()], "0")).lstrip("0") or "0"  # of 0.5 million
