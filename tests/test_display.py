@@ -109,6 +109,20 @@ def test_off_a_terminal_a_note_stands_where_rate_and_time_would(
     assert [record.getMessage() for record in caplog.records] == [f"training: {done} steps, loss 1.5"]
 
 
+def test_off_a_terminal_one_item_is_not_told_in_the_plural(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
+    for with_rate in (True, False):
+        with Progress("sampling", unit="pairs", with_rate=with_rate) as progress:
+            progress.advance()
+    with Progress("sampling", 5, unit="pairs") as progress:
+        progress.advance()
+    shown = [record.getMessage().split(",")[0] for record in caplog.records]
+    assert shown == ["sampling: 1 pair", "sampling: 1 pair", "sampling: 1 of 5 pairs"]
+
+
 def test_off_a_terminal_the_first_line_comes_early(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -63,6 +63,8 @@ def test_pairs_are_divided_among_training_validation_and_test(tmp_path: Path) ->
     assert describe_held_out(text) == (
         f"no data.valid: {len(valid)} of 1,000 pairs are held out to choose the best model, and {len(test)} to test it"
     )
+    few = describe_held_out(read(tsv(tmp_path, "few.tsv", PAIRS[:10])))
+    assert few == "no data.valid: 1 of 10 pairs is held out to choose the best model, and 1 to test it"
 
 
 def test_copies_of_a_pair_are_on_one_side(tmp_path: Path) -> None:

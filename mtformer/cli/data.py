@@ -215,6 +215,7 @@ def select(
     Without --min-score and --share, prints how many pairs each threshold would keep.
     """
     from mtformer.data.selection import curve, describe, select
+    from mtformer.support.terminal import counted
 
     if min_score is not None and share is not None:
         raise UserError("give --min-score or --share, not both")
@@ -224,7 +225,7 @@ def select(
         options.print_result(describe(curve(scored)))
         return
     n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)
-    log.info("kept %s of %s pairs", f"{n_kept:,}", f"{n_pairs:,}")
+    log.info("kept %s of %s", f"{n_kept:,}", counted(n_pairs, "pair"))
 
 
 def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":

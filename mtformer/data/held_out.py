@@ -23,6 +23,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
+from mtformer.support.terminal import counted
 
 _FORMAT = 1
 _PARTS = ("valid", "test")
@@ -64,9 +65,9 @@ def describe_held_out(text: StoredText) -> str:
     """Say how many pairs are held out of a text."""
     counts = {part: sum(map(len, by_direction.values())) for part, by_direction in text.held_out.items()}
     test = f", and {counts['test']:,} to test it" if "test" in counts else ""
-    return (
-        f"no data.valid: {counts['valid']:,} of {sum(text.n_pairs):,} pairs are held out to choose the best model{test}"
-    )
+    verb = "is" if counts["valid"] == 1 else "are"
+    held_out = f"{counts['valid']:,} of {counted(sum(text.n_pairs), 'pair')} {verb} held out"
+    return f"no data.valid: {held_out} to choose the best model{test}"
 
 
 def _write(folder: Path, text: StoredText, data: DataConfig) -> None:

@@ -108,7 +108,7 @@ class SetResult:
         shares = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
         lines.append(f"{counted(self.n_sentences, 'sentence')}: {shares}, length ratio {self.length_ratio:.3f}")
         if likelihood.loss is not None:
-            excluded = f" ({likelihood.n_excluded:,} sentences excluded)" if likelihood.n_excluded else ""
+            excluded = f" ({counted(likelihood.n_excluded, 'sentence')} excluded)" if likelihood.n_excluded else ""
             lines.append(f"loss {likelihood.loss:.3f}, perplexity {likelihood.perplexity:.2f}{excluded}")
         lines += _buckets("BLEU by words", analysis.by_length)
         lines += _buckets("F1 by tokens of a word", analysis.by_tokens)

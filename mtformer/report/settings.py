@@ -7,6 +7,7 @@ from mtformer.report.elements import Html, element, facts, markup, muted, table
 from mtformer.report.test_set import TranslatedTestSet
 from mtformer.runs.contents import METRIC_NAMES, Contents
 from mtformer.runs.description import source_label
+from mtformer.support.terminal import counted
 
 
 def data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:
@@ -32,7 +33,7 @@ def _data(run: Contents, result: TranslatedTestSet | None) -> Iterator[Html]:
     yield table(["part", "sources", "pairs"], cells, numbers=[2])
     dropped = data.get("dropped", {})
     if data:
-        n_dropped = f"{sum(dropped.values()):,} pairs dropped:" if dropped else "No pair was dropped."
+        n_dropped = f"{counted(sum(dropped.values()), 'pair')} dropped:" if dropped else "No pair was dropped."
         tokens = f"{data['src_tokens']:,} source and {data['tgt_tokens']:,} target tokens"
         yield element("p", f"{data['pairs']:,} pairs with {tokens} were trained on. {n_dropped}")
     if dropped:

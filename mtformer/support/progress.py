@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from tqdm import tqdm
 
 from mtformer.support import logs
+from mtformer.support.terminal import counted
 
 log = logging.getLogger(__name__)
 
@@ -81,14 +82,15 @@ class Progress:
         self._bar.set_postfix_str(text)
 
     def _line(self, note: str) -> str:
+        unit = self._unit.removesuffix("s")
+        done = counted(self.done, unit) if self._total is None else f"{self.done:,} of {counted(self._total, unit)}"
         if not self._with_rate:
-            done = f"{self.done:,}" if self._total is None else f"{self.done:,} of {self._total:,}"
-            return f"{done} {self._unit}, {note}"
+            return f"{done}, {note}"
         rate = (self.done - self._initial) / (time.monotonic() - self._started)
         if self._total is None:
-            return f"{self.done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
+            return f"{done}, {rate:.1f} {self._unit}/s {note}".rstrip()
         left = (self._total - self.done) / rate if rate else float("inf")
-        return f"{self.done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
+        return f"{done}, {clock(left)} left {note}".rstrip()
 
 
 def _logging_above_bar() -> AbstractContextManager[None]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mtformer.config import DataConfig, LanguagePair
 from mtformer.config.sources import PrefixTokens
+from mtformer.support.terminal import counted
 from mtformer.text.languages import is_language
 
 ROLES = (("source", "src"), ("target", "tgt", "trg"))
@@ -104,7 +105,8 @@ class Drops:
         if self.total <= _LOUD * n_lines:
             return ""
         reasons = "; ".join(self._describe(reason, count) for reason, count in self.counts.most_common())
-        return f"{source}: {self.total:,} of {n_lines:,} lines are dropped ({self.total / n_lines:.0%}): {reasons}"
+        dropped = f"{self.total:,} of {counted(n_lines, 'line')} {'is' if self.total == 1 else 'are'} dropped"
+        return f"{source}: {dropped} ({self.total / n_lines:.0%}): {reasons}"
 
     def _describe(self, reason: str, count: int) -> str:
         shown = ", ".join(f"{line}" for line in self.lines[reason])

@@ -282,7 +282,7 @@ def _log_data(data: TrainingData) -> None:
         UserError: none is used.
     """
     dropped = data.corpus.dropped
-    log.info("%s training pairs, %s dropped", f"{len(data.corpus):,}", f"{dropped.total():,}")
+    log.info("%s, %s dropped", counted(len(data.corpus), "training pair"), f"{dropped.total():,}")
     for reason, count in dropped.most_common():
         log.info("    %s: %s", f"{count:,}", reason)
     for warning in data.warnings():

@@ -42,8 +42,8 @@ def as_text(checkup: Checkup) -> str:
         paragraphs.append(_describe_lengths(checkup.lengths))
     if checkup.held_out:
         test = ", and as many to test it" if "test" in checkup.held_out else ""
-        n_pairs = f"{checkup.held_out['valid']:,}"
-        paragraphs.append(f"no data.valid: training holds out about {n_pairs} pairs to choose the best model{test}")
+        n_pairs = counted(checkup.held_out["valid"], "pair")
+        paragraphs.append(f"no data.valid: training holds out about {n_pairs} to choose the best model{test}")
     return "\n\n".join(paragraphs)
 
 
