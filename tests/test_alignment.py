@@ -355,4 +355,4 @@ def test_alignments_do_not_go_with_the_text_of_documents(trained: Project) -> No
         "translate", "--model", "runs/config", "--alignments", "--document", stdin="a small dog\n"
     )
     assert (result.status, result.stdout) == (2, "")
-    assert "--alignments has no place in the text of --document: use --format tsv or json" in result.stderr
+    assert "--alignments cannot be shown in the text of --document: use --format tsv or json" in result.stderr

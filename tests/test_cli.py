@@ -368,7 +368,7 @@ def test_text_that_is_no_file_name_is_translated_without_a_warning(trained: Proj
 
 def test_a_dash_as_text_gets_a_hint_at_standard_input(trained: Project) -> None:
     result = trained.mtformer("tokenize", "-", stdin="the house\n")
-    assert "- is a text here: leave it out to read standard input\n" in result.stderr
+    assert "- is not standard input here, but a text: leave it out to read standard input\n" in result.stderr
 
 
 def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Project) -> None:
@@ -400,9 +400,9 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["translate", "a", "--length-penalty", "nan"], "penalty"),
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
         (["eval", "--output", "-"], "--output -"),
-        (["report", "runs/config", "--output", "/dev/stdout"], "standard output has the path of the page; name a file"),
-        (["average", "runs/config", "--output", "/dev/stdout"], "standard output has the path of the bundle"),
-        (["explain", "a", "--format", "json", "--output", "/dev/stdout"], "standard output has what --format prints"),
+        (["report", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the page"),
+        (["average", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the bundle"),
+        (["explain", "a", "--format", "json", "--output", "/dev/stdout"], "standard output is for what --format"),
         (["translate", "--input", "train.en", "--shard", "3/2"], "--shard 3/2: write I/N"),
         (["translate", b"\xff".decode(errors="surrogateescape")], "not UTF-8"),
         (["train", "missing.yaml"], "missing.yaml"),

@@ -246,8 +246,8 @@ def test_sentences_are_saved_with_their_scores(copied: Project) -> None:
         (["--src", "empty", "--ref", "empty"], "the test set empty is empty"),
         (["--data", "tsv:a.tsv", "--testset", "wmt14"], "not several of them"),
         (["--output", "out", "--save", "out"], "name two files"),
-        (["--save", "-"], "standard output has the scores"),
-        (["--output", "/dev/stdout"], "--output /dev/stdout: standard output has the scores"),
+        (["--save", "-"], "standard output is for the scores"),
+        (["--output", "/dev/stdout"], "--output /dev/stdout: standard output is for the scores"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(copied: Project, options: list[str], message: str) -> None:

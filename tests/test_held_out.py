@@ -222,7 +222,7 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         ([], "name a config, or two text files with --src and --tgt"),
         (
             ["--src", "train.en"],
-            "--src train.en needs --tgt, the file with its translation, line by line: "
+            "--src train.en needs --tgt, its translation, line by line: "
             "mtformer train --src train.en --tgt FILE --to LANG\n",
         ),
         (
@@ -231,10 +231,13 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         ),
         (
             ["--tgt", "train.de"],
-            "--tgt train.de needs --src, the file that it translates, line by line: "
+            "--tgt train.de needs --src, its source text, line by line: "
             "mtformer train --src FILE --tgt train.de --from LANG\n",
         ),
-        (["train.en"], "not a config; with its translation: mtformer train --src train.en --tgt FILE --to LANG\n"),
+        (
+            ["train.en"],
+            "not a config; to use it with its translation: mtformer train --src train.en --tgt FILE --to LANG\n",
+        ),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],

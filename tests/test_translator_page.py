@@ -383,7 +383,7 @@ def test_an_app_translates_when_its_server_is_gone(trained: Project, opener: Ope
         (["--output", "page.txt"], "--output page.txt: name a page, page.html, or a folder for a web server"),
         (["--output", "there.html"], "there.html exists: name a new file with --output"),
         (["--output", "runs"], "runs exists: name a new folder with --output"),
-        (["--output", "-"], "--output -: standard output has the path of the page; name a file"),
+        (["--output", "-"], "--output -: standard output is for the path of the page; name a file"),
         (["--output", "new.html", "--quantization", "int4"], "a page stores weights as int8 or float32"),
         (["--output", "new.html", "--vocabulary-map", "a", "b"], "--vocabulary-map is for --to ctranslate2"),
     ],

@@ -1,7 +1,8 @@
-"""How functions become commands: their options, their help, and their errors in our words.
+"""Turn functions into commands, with their options, help and errors.
 
-The default of a parameter is an :func:`option` or an :func:`argument`. Or it stands for several options: its type is a
-class of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes. For example::
+The default of a parameter is an :func:`option` or an :func:`argument`. A parameter may also stand for several options:
+its type is a subclass of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes.
+For example::
 
     class Output(Options):
         n_best: int | None = option("How many translations.")
@@ -10,9 +11,9 @@ class of :class:`Options`, or it is annotated with :class:`SearchFields`, which 
     def translate(text: str = argument("The text.", "TEXT"), *, into: Output) -> None:
         ...
 
-becomes ``translate [OPTIONS] TEXT`` with the options ``--n-best N`` and ``--raw``. What typer calls is a function of
-``text``, ``n_best`` and ``raw`` (``_expanded``), each with a name, a metavar and a default (``_completed``); that
-function calls ``translate(text=text, into=Output(n_best, raw))``.
+becomes ``translate [OPTIONS] TEXT`` with the options ``--n-best N`` and ``--raw``. Typer calls a function of ``text``,
+``n_best`` and ``raw`` (``_expanded``), each with a name, a metavar and a default (``_completed``); that function calls
+``translate(text=text, into=Output(n_best, raw))``.
 """
 
 import inspect
@@ -46,8 +47,8 @@ class _Described(NamedTuple):
 def option(help: str, *names: str, default: Any = ..., panel: str | None = None, **settings: Any) -> Any:
     """Describe an option, as the default of a parameter.
 
-    Without ``default`` it is False for a flag, None where the type allows that, and else the option is required. Name
-    and metavar follow from the parameter if they are not given.
+    Without ``default``, a flag is False, an optional type is None, and any other option is required. Name and metavar
+    default to those derived from the parameter.
     """
     return _Described(typer.Option(*names, help=help, rich_help_panel=panel, **settings), default)
 
@@ -107,7 +108,7 @@ class SearchFields:
                 yield _completed(inspect.Parameter(name, _KEYWORD, default=default, annotation=kind))
 
     def collect(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that are given.
+        """Return the given options.
 
         Raises:
             UserError: they cannot be combined.
@@ -125,7 +126,7 @@ def _bound(limits: Sequence[Any], end: str) -> float | None:
 
 
 def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspect.Parameter:
-    """Return a parameter as typer takes it, with the gaps of its description filled."""
+    """Return a parameter for typer, with its name, metavar and default filled in."""
     if not isinstance(parameter.default, _Described):  # typer's context
         return parameter.replace(kind=_KEYWORD)
     kind, info, default = parameter.annotation, copy(parameter.default.info), parameter.default.default
@@ -141,20 +142,20 @@ def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspec
 
 
 def _element(kind: Any) -> Any:
-    """Return the type of a single value, which may be left out or repeated."""
+    """Return the type of a single value of an optional or repeatable parameter."""
     parts = [part for part in get_args(kind) if part is not NoneType]
     return _element(parts[0]) if get_origin(kind) in (list, Union, UnionType) else kind
 
 
 def _group(annotation: Any) -> type[Options] | SearchFields | None:
-    """Return the group that a parameter stands for, if it does."""
+    """Return the group of options that a parameter stands for, if any."""
     if isinstance(annotation, type) and issubclass(annotation, Options):
         return annotation
     return next((part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, SearchFields)), None)
 
 
 def _expanded(function: Function) -> Function:
-    """Return ``function`` with the options of groups in the place of the parameters that stand for them."""
+    """Return ``function`` with each parameter for a group replaced by the options of the group."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type[Options] | SearchFields, list[str]]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -219,7 +220,7 @@ def _command(name: str, function: "Function | type[Group]") -> Any:
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands that are built when they are used: the schema, which has their options, takes long to import."""
+    """Commands that are built on first use: importing the schema, which declares their options, takes long."""
 
     def __init__(self, functions: Mapping[str, "Function | type[Group]"]) -> None:
         self._functions, self._built = functions, dict[str, Any]()
@@ -250,7 +251,7 @@ class Group(TyperGroup):
         self.commands: Any = _Commands(self.functions)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names of the commands and the first sentences of their help, without building them."""
+        """Write each command's name and the first sentence of its help, without building the command."""
         with formatter.section("Commands"):
             helps = {name: inspect.getdoc(function) or "" for name, function in self.functions.items()}
             formatter.write_dl([(name, text.split("\n")[0]) for name, text in helps.items()])

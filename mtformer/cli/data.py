@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SOURCE = argument(
-    "Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
+    "The source of the pairs: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
     "hf:NAME,split:train, sacrebleu:wmt14 or builtin:phrasebook,split:test. Splits of the phrasebook: train, valid, "
     "test, compositional, ambiguous, pronouns.",
     "SOURCE",
@@ -30,8 +30,8 @@ def sample(
     source: str = SOURCE,
     *,
     pair: str = PAIR,
-    n: int = option("Number of pairs.", "-n", default=10, min=1),
-    seed: int = option("Seed of the random choice.", default=1, min=0),
+    n: int = option("The number of pairs.", "-n", default=10, min=1),
+    seed: int = option("The seed for choosing them.", default=1, min=0),
 ) -> None:
     """Print random sentence pairs of a source.
 
@@ -51,13 +51,13 @@ def sample(
 
 
 def fetch(
-    source: str = SOURCE, *, pair: str = PAIR, output: Path = option("The folder to write to.", metavar="DIR")
+    source: str = SOURCE, *, pair: str = PAIR, output: Path = option("The folder for the files.", metavar="DIR")
 ) -> None:
     """Download or convert a source to plain parallel files.
 
-    Prints how to name them in a config. Each pair of files has a note beside it, NAME.origin.json: source, revision,
-    license, checksums. Without a split, all splits of a data set are written. Nothing is overwritten, and what is
-    complete is not downloaded again.
+    Prints how to name them in a config. Each pair of files comes with NAME.origin.json: source, revision, license,
+    checksums. Without a split, all splits of a data set are written. Existing files are never overwritten, and complete
+    ones not downloaded again.
     """
     from mtformer.data.fetch import fetch
 
@@ -71,14 +71,14 @@ def check(
     texts: options.Texts,
     overrides: list[str] | None = options.SET,
     fix: Path | None = option(
-        "Write clean, realigned and repaired training text and what was rejected to a new folder.", metavar="DIR"
+        "Write the cleaned and realigned training text, and the rejected pairs, to a new folder.", metavar="DIR"
     ),
     json: bool = options.JSON,
-    strict: bool = option("Exit with status 1 if there is any problem."),
+    strict: bool = option("Exit with status 1 if any problem is found."),
 ) -> None:
     """Report the problems of the text of a config, or of two files.
 
-    That is, where its sides slip out of alignment, and which pairs the rules of data.filters would drop.
+    These are passages whose sides are out of alignment, and pairs that the rules of data.filters would drop.
     """
     from json import dumps
 
@@ -104,17 +104,20 @@ def check(
 
 PAIRS = argument("A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de.", "TEXT")
 PAIR_OF_TEXT = option(
-    "The languages, as in en-de; a config of one direction has them.", "--pair", metavar="SRC-TGT", panel=options.IN_OUT
+    "The languages, as in en-de; a config of one direction needs none.",
+    "--pair",
+    metavar="SRC-TGT",
+    panel=options.IN_OUT,
 )
 PAIRS_OUTPUT = option(
-    "Where the pairs go, as JSON lines: a jsonl source of a config.", "--output", panel=options.IN_OUT
+    "The JSON Lines file for the pairs, for use as a jsonl source in a config.", "--output", panel=options.IN_OUT
 )
 
 
 def backtranslate(
     context: typer.Context,
     *,
-    input: Path = option("Text in the language that the model reads, one sentence a line.", panel=options.IN_OUT),
+    input: Path = option("Text in the source language of the model, one sentence per line.", panel=options.IN_OUT),
     output: Path = PAIRS_OUTPUT,
     model: list[Path] | None = options.MODELS,
     direction: options.Direction,
@@ -122,7 +125,7 @@ def backtranslate(
     compute: options.Engine,
     job: options.Job,
 ) -> None:
-    """Make training pairs from text in the target language alone.
+    """Make training pairs from monolingual text in the target language.
 
     To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
     the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
@@ -152,7 +155,7 @@ def distill(
     compute: options.Engine,
     job: options.Job,
 ) -> None:
-    """Replace the targets of training text by translations.
+    """Replace the targets of training text with translations by a model.
 
     A smaller or faster model learns more easily from them. With several --model, an ensemble translates. Doubtful
     translations are left out.
@@ -176,7 +179,7 @@ def score(
     pair: str | None = PAIR_OF_TEXT,
     model: list[Path] | None = options.MODELS,
     reverse: Path | None = option(
-        "A model of the opposite direction; scores are better with it.", metavar="PATH", panel=options.IN_OUT
+        "A model of the opposite direction, which improves the scores.", metavar="PATH", panel=options.IN_OUT
     ),
     device: options.Device = options.DEVICE,
     job: options.Job,
@@ -204,13 +207,13 @@ def score(
 
 
 def select(
-    scored: Path = argument("What `mtformer data score` has written.", "FILE"),
+    scored: Path = argument("The output of `mtformer data score`.", "FILE"),
     *,
     output: Path = options.OUTPUT,
-    min_score: float | None = option("Keep the pairs that score X or more."),
-    share: float | None = option("Keep this share of the pairs, the best: 0.8, say.", metavar="S"),
+    min_score: float | None = option("Keep pairs with a score of at least X."),
+    share: float | None = option("Keep this share of the pairs, the best ones, such as 0.8.", metavar="S"),
 ) -> None:
-    """Keep the best of scored pairs.
+    """Select the best of scored pairs.
 
     Without --min-score and --share, prints how many pairs each threshold would keep.
     """
@@ -221,7 +224,7 @@ def select(
         raise UserError("give --min-score or --share, not both")
     if min_score is None and share is None:
         if str(output) != "-":
-            raise UserError("--output needs --min-score or --share, which say what to keep")
+            raise UserError("--output needs --min-score or --share, which select the pairs to keep")
         options.print_result(describe(curve(scored)))
         return
     n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
 
 class DocumentOptions(Options):
-    """How documents are translated."""
+    """Options for translating documents."""
 
     panel = "Documents"
-    bilingual: bool = option("Put the translation below the source, instead of in its place.")
+    bilingual: bool = option("Put the translation below the source instead of replacing it.")
     column: list[str] | None = option("Translate this column of a table, by name or number. Repeatable.")
 
     def tasks(self, texts: Sequence[str] | None, input: Path | None, output: Path) -> "list[Task]":
-        """Return the documents that the arguments or ``--input`` name; none if they name a text or lines.
+        """Return the documents named by the arguments or ``--input``; none if these name a text or lines.
 
         Raises:
-            UserError: a file is no document, there are arguments and ``--input``, or options for documents and none.
+            UserError: a file is not a document, both arguments and ``--input`` are given, or options for documents are
+                given without documents.
         """
         from mtformer.translate.documents.formats import find_format
         from mtformer.translate.documents.tasks import tasks
@@ -53,11 +54,11 @@ class DocumentOptions(Options):
         """Translate documents, and print the path of each when it is written.
 
         Args:
-            tasks: which.
+            tasks: the documents.
             job: the model and the options.
             load: loads the model.
-            refused: options for lines of text, and whether each is given.
-            read: files that are read besides, such as a glossary.
+            refused: the options for lines of text, and whether each is given.
+            read: other files that are read, such as a glossary.
 
         Raises:
             UserError: one of ``refused`` is given, a document cannot be read, or its translation would

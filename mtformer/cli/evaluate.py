@@ -10,15 +10,15 @@ from mtformer.support.errors import UserError
 
 
 class ScoreOptions(Options):
-    """Scores of other texts, or by another model."""
+    """Other test sets and metrics."""
 
     panel = "Scores"
     protocol: str | None = option(
         "Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.", metavar="NAME"
     )
-    stress: bool = option("Score perturbed text: all caps, typos, an emoji appended and others.")
+    stress: bool = option("Score perturbed text: all caps, typos, an appended emoji and others.")
     comet: str | None = option(
-        "Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.", metavar="MODEL"
+        "Also score with this COMET model, such as Unbabel/wmt22-comet-da; needs comet-score.", metavar="MODEL"
     )
 
 
@@ -27,8 +27,8 @@ class OutputOptions(Options):
 
     panel = options.IN_OUT
     json: bool = options.JSON
-    output: Path | None = option("Where to write the translations, one a line.")
-    save: Path | None = option("Where to write each sentence, its translation and scores as JSON, one a line.")
+    output: Path | None = option("The file for the translations, one per line.")
+    save: Path | None = option("The JSON Lines file for each sentence, its translation and its scores.")
 
 
 def evaluate(
@@ -94,11 +94,13 @@ def _require_compatible(
 
 
 class StatisticsOptions(Options):
-    """How to test for significance."""
+    """Options of the significance tests."""
 
     panel = "Statistics"
-    n_resamples: int = option("Resampled test sets of the paired bootstrap.", "--resamples", default=1_000, min=1)
-    n_trials: int = option("Trials of approximate randomization.", "--trials", default=10_000, min=1)
+    n_resamples: int = option(
+        "The number of resampled test sets of the paired bootstrap.", "--resamples", default=1_000, min=1
+    )
+    n_trials: int = option("The number of trials of approximate randomization.", "--trials", default=10_000, min=1)
     seed: int = option("The seed of both tests.", default=12_345, min=1, envvar="SACREBLEU_SEED")
 
 
@@ -106,11 +108,11 @@ class ResultOptions(Options):
     """The output and its format."""
 
     panel = options.IN_OUT
-    sentences: int = option("How many of the most different sentences to show.", default=5, min=0)
+    sentences: int = option("The number of sentences to show, the most different ones.", default=5, min=0)
     format: Literal["text", "json", "markdown", "latex"] = option(
         "text, json, or the table as markdown or latex.", default="text"
     )
-    output: Path | None = option("Where to write the result instead of standard output.")
+    output: Path | None = option("The file for the result; default: standard output.")
 
 
 def compare(
@@ -122,7 +124,7 @@ def compare(
     *,
     test_set: options.TestSet,
     pair: str | None = option(
-        "The languages, as in en-de: of files of translations, or the direction of a model that has several.",
+        "The languages of files of translations, or the direction of a multilingual model, as in en-de.",
         metavar="SRC-TGT",
         panel=options.TEST_SET,
     ),
@@ -133,7 +135,7 @@ def compare(
 ) -> None:
     """Test whether systems differ.
 
-    The first system is the baseline, with which the others are compared on one test set.
+    The first system is the baseline; each other system is compared with it on one test set.
     """
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths

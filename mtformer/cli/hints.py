@@ -1,4 +1,4 @@
-"""What may have been meant by arguments and options that a command does not have."""
+"""Hints about arguments and options that a command does not have."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ def spelled(name: str) -> str:
 
 
 def too_many(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, Any]) -> str | None:
-    """Return an error about arguments beyond those that the ``parameters`` of a command take; None if there are none.
+    """Return the error for surplus arguments of a command; None if there are none.
 
     Args:
-        extra: what typer has left over.
-        parameters: those of the command.
+        extra: the arguments that typer has left over.
+        parameters: the parameters of the command.
         given: their values.
     """
     texts = given.get("text")
@@ -46,7 +46,7 @@ def too_many(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str
 
 
 def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, Any]) -> str:
-    """Return how to write what was meant by ``extra`` arguments."""
+    """Return a hint at the intended command line for ``extra`` arguments."""
     metavars = [str(parameter.metavar) for parameter in parameters if parameter.param_type_name == "argument"]
     text = given.get("text")
     first = text[0] if isinstance(text, list | tuple) else text
@@ -59,7 +59,7 @@ def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, A
 
 
 def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | None:
-    """Return what to do instead of giving an option that other commands or toolkits have, as in ``use --beam-size``."""
+    """Return advice for an option of another command or toolkit, such as ``use --beam-size``."""
     from mtformer.config import Config
     from mtformer.config.problems import our_keys
     from mtformer.config.section import subsections
@@ -77,7 +77,7 @@ def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | No
 
 
 def in_our_words(error: typer.BadParameter) -> str:
-    """Return the message about a value as for a config; newer versions of typer check values with pydantic."""
+    """Reword a message about a value as for a config; newer versions of typer check values with pydantic."""
     from pydantic import ValidationError
 
     if not isinstance(error.__cause__, ValidationError):

@@ -13,19 +13,19 @@ Size = Literal["tiny", "small", "fast", "fastest", "base", "big"]
 def improve(
     config: Path = options.CONFIG,
     *,
-    output: Path = option("The folder of the final model, which is a run; rerun with the same one to resume."),
-    monolingual: Path | None = option("More text in the target language, one sentence a line."),
+    output: Path = option("The run folder of the final model; rerun with the same folder to resume."),
+    monolingual: Path | None = option("More text in the target language, one sentence per line."),
     size: Size | None = option("The preset of the final model. Default: the size of the model of the config."),
     budget: float = option(
-        "The most time, as a multiple of that of the config alone.", default=6.0, min=3.0, max=100.0
+        "The maximum time, as a multiple of the training time of the config alone.", default=6.0, min=3.0, max=100.0
     ),
     plan: bool = option("Print the stages with their times and expected gains; do nothing."),
     overrides: list[str] | None = options.SET,
 ) -> None:
     """Train a better model on the text of a config.
 
-    Trains the config, teachers of both directions, and a model that learns from their translations as well. What gains
-    nothing on the validation set is undone. Rerun to resume.
+    Trains the config, teachers of both directions, and a model that also learns from their translations. Stages that
+    gain nothing on the validation set are undone. Rerun to resume.
     """
     from mtformer.config import load_config
     from mtformer.improve import run

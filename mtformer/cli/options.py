@@ -42,7 +42,7 @@ _OR_ELSE = "Default: $MTFORMER_MODEL, or else runs/."
 BUNDLE = argument(f"A bundle, {_RUN}.", "BUNDLE")
 MODEL = option(f"A bundle, {_RUN}. {_OR_ELSE}", metavar="PATH", panel=IN_OUT)
 _MODELS = f"A bundle, an exported model, {_RUN}. {_OR_ELSE}"
-MODELS = option(f"{_MODELS} Repeated: an ensemble.", metavar="PATH", panel=IN_OUT)
+MODELS = option(f"{_MODELS} Repeat for an ensemble.", metavar="PATH", panel=IN_OUT)
 TOKENIZER = option(f"{_MODELS} Or a SentencePiece model, FILE.model.", metavar="PATH")
 TEXT = argument("The text; without it, --input or standard input is read.", "TEXT")
 TEXT_OR_DOCUMENTS = argument(
@@ -51,50 +51,50 @@ TEXT_OR_DOCUMENTS = argument(
 CONFIG = argument("The config file.", "CONFIG")
 CONFIG_OR_TEXTS = argument("The config file; not with --src and --tgt.", "CONFIG", default=None)
 SET = option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
-INPUT = option("A text file, one sentence a line; - is standard input.")
-OUTPUT = option("Where to write; - is standard output.", default=Path("-"))
+INPUT = option("A text file, one sentence per line; - is standard input.")
+OUTPUT = option("The file to write; - is standard output.", default=Path("-"))
 JSON = option("Print JSON.")
 TAG = option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT)
 Device = hardware.Device
-DEVICE = option("Where to compute; auto takes cuda if there is a GPU, else cpu.", default="auto", panel=SEARCH)
-RESUME = option("Continue the output of a job that was interrupted.", panel=JOBS)
+DEVICE = option("The device; auto takes cuda if there is a GPU, else cpu.", default="auto", panel=SEARCH)
+RESUME = option("Resume an interrupted job.", panel=JOBS)
 
 
 class Direction(Options):
-    """The direction of a model that has several."""
+    """The direction of a multilingual model."""
 
     panel = IN_OUT
-    src_lang: str | None = option("Source language, for a model of several directions.", "--from", metavar="LANG")
-    tgt_lang: str | None = option("Target language, for a model of several directions.", "--to", metavar="LANG")
+    src_lang: str | None = option("The source language, if the model has several directions.", "--from", metavar="LANG")
+    tgt_lang: str | None = option("The target language, if the model has several directions.", "--to", metavar="LANG")
     tag: str | None = TAG
 
 
 class Compute(Options):
-    """The device, and whether anything is done beside running the model."""
+    """The device, and whether to run the model alone."""
 
     panel = SEARCH
     device: Device = DEVICE
-    raw: bool = option("Only the model: texts are neither split nor changed, translations not checked.", panel=SAFETY)
+    raw: bool = option("Run the model alone: do not split or change texts, do not check translations.", panel=SAFETY)
 
 
 class Engine(Compute):
-    """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes. And what it adds to the model."""
+    """The engine, whose choice by ``auto`` :mod:`mtformer.engines.loading` describes, and an adapter."""
 
     engine: Literal["auto", "torch", "ctranslate2"] = option(
         "The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU.",
         default="auto",
     )
     adapter: Path | None = option(
-        "What training.lora has learned on top of the model: adapter.safetensors of its run.", panel=IN_OUT
+        "A LoRA adapter for the model: adapter.safetensors of a run with training.lora.", panel=IN_OUT
     )
 
 
 class Job(Options):
-    """How a file is divided, and resumed."""
+    """Dividing and resuming the work on a file."""
 
     panel = JOBS
     resume: bool = RESUME
-    shard: Shard | None = option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")
+    shard: Shard | None = option("Process only share I of N of the lines.", parser=Shard.parse, metavar="I/N")
 
 
 class Texts(Options):
@@ -112,14 +112,14 @@ class Texts(Options):
         """Read the config, or that of two files.
 
         Args:
-            command: which it is for, as the user writes it.
-            config: its file; None if there are two text files instead.
+            command: the command, as the user writes it.
+            config: the config file; None if there are two text files instead.
             overrides: settings, each ``dotted.key=value``.
-            write: whether a config for two files is written, which stays if training starts; None if it is not for
-                training, and one that exists is not read either.
+            write: whether to write a config for two files, which is kept if training starts; None for commands other
+                than training, which do not read an existing one either.
 
         Raises:
-            UserError: neither is given, or both; or they cannot be used.
+            UserError: neither or both are given, or they cannot be used.
         """
         from mtformer.config import load_config
         from mtformer.data.new_config import config_of_files, language_of, options_of_files
@@ -130,7 +130,9 @@ class Texts(Options):
                 raise UserError("give a config, or two files with --src and --tgt, not both")
             if config.suffix not in (".yaml", ".yml") and language_of(config):
                 usage = options_of_files(config, None, (None, None))
-                raise UserError(f"{config} is a text, not a config; with its translation: mtformer {command} {usage}")
+                raise UserError(
+                    f"{config} is a text, not a config; to use it with its translation: mtformer {command} {usage}"
+                )
             return nullcontext(load_config(config, overrides))
         languages = self.src_lang, self.tgt_lang
         if self.src is None and self.tgt is None:
@@ -139,9 +141,9 @@ class Texts(Options):
             )
         usage = f"line by line: mtformer {command} {options_of_files(self.src, self.tgt, languages)}"
         if self.src is None:
-            raise UserError(f"--tgt {self.tgt} needs --src, the file that it translates, {usage}")
+            raise UserError(f"--tgt {self.tgt} needs --src, its source text, {usage}")
         if self.tgt is None:
-            raise UserError(f"--src {self.src} needs --tgt, the file with its translation, {usage}")
+            raise UserError(f"--src {self.src} needs --tgt, its translation, {usage}")
         return config_of_files(
             *(self.src, self.tgt, languages, overrides),
             has_started=lambda config: RunFolder.of(config).config.exists(),
@@ -154,12 +156,12 @@ class TestSet(Options):
 
     panel = TEST_SET
     src: Path | None = option("Source text; without any of these, the test set of the (first) run.")
-    ref: list[Path] | None = option("A reference translation; may be repeated.")
+    ref: list[Path] | None = option("A reference translation. Repeatable.")
     data: list[str] | None = option(
-        "A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.", metavar="SOURCE"
+        "A source, as in builtin:phrasebook,split:test or tsv:test.tsv. Repeatable.", metavar="SOURCE"
     )
     testset: list[str] | None = option(
-        "A test set that sacreBLEU downloads, such as wmt14; may be repeated.", metavar="NAME"
+        "A test set that sacreBLEU downloads, such as wmt14. Repeatable.", metavar="NAME"
     )
 
 
@@ -180,7 +182,7 @@ def parse_pair(pair: str) -> "LanguagePair":
 
 
 def check_text(text: str | None, input: Path | None) -> None:
-    """Refuse a text that is not UTF-8, is a file or comes with ``--input``; warn of one that may be meant as a file.
+    """Refuse a text that is not UTF-8, is a file or comes with ``--input``; warn if it may be meant as a file.
 
     Raises:
         UserError: it is refused.
@@ -195,7 +197,7 @@ def check_text(text: str | None, input: Path | None) -> None:
     if not is_utf8(text):
         raise UserError("the text is not UTF-8")
     if text == "-":
-        log.warning("- is a text here: leave it out to read standard input")
+        log.warning("- is not standard input here, but a text: leave it out to read standard input")
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
         Source(path=Path(text))  # an error if it cannot be read with --input either
         raise UserError(f"{text} is a file: to read it, use --input {text}; to take its name as the text, pipe it in")
@@ -204,7 +206,7 @@ def check_text(text: str | None, input: Path | None) -> None:
 
 
 def _ends_like_a_file(text: str) -> bool:
-    """Tell whether a text is one word with an ending of files, such as the code of a language."""
+    """Tell whether a text is one word that ends like a file name, with a language code for example."""
     from mtformer.data.new_config import language_of
     from mtformer.text.lines import COMPRESSED
     from mtformer.translate.jobs.reading import structured_suffix
@@ -222,22 +224,22 @@ def compared_options(context: typer.Context) -> dict[str, object]:
 
 
 def load_translator(models: Sequence[Path], **options: Any) -> "Translator":
-    """Load a model or an ensemble; this takes seconds, so jobs check their options first."""
+    """Load a model or an ensemble. This takes seconds, so jobs check their options first."""
     from mtformer.translate.translator import Translator
 
     return Translator.load(models, **options)
 
 
 def print_result(result: object, *, styled: bool = False) -> None:
-    """Print to standard output, at once, so that a full disk or a reader that has gone shows here.
+    """Print to standard output and flush, so that a full disk or a closed pipe raises here.
 
     Args:
         result: what to print.
-        styled: its control characters are meant for the terminal.
+        styled: whether it contains control characters meant for the terminal.
 
     Raises:
         MtformerError: it cannot be written.
-        OutputClosed: the reader has gone.
+        OutputClosed: the reader has closed the pipe.
     """
     from mtformer.text.lines import open_output
 
@@ -246,12 +248,12 @@ def print_result(result: object, *, styled: bool = False) -> None:
 
 
 def require_file(option: str, path: Path | None, shown: str) -> None:
-    """Refuse standard output for a file, because commands print something else there.
+    """Refuse standard output as a file, because the command prints something else there.
 
     Args:
-        option: what names the file.
+        option: the option that names the file.
         path: the file; None if the option is not given.
-        shown: what is printed.
+        shown: the printed output.
 
     Raises:
         UserError: it is standard output.
@@ -259,7 +261,7 @@ def require_file(option: str, path: Path | None, shown: str) -> None:
     from mtformer.text.lines import is_standard_output
 
     if path is not None and is_standard_output(path):
-        raise UserError(f"{option} {path}: standard output has {shown}; name a file")
+        raise UserError(f"{option} {path}: standard output is for {shown}; name a file")
 
 
 def columns() -> int:

@@ -27,8 +27,8 @@ def train(
     dry_run: bool = option("Print the expected steps, speed, time and memory; do not train."),
     samples: bool = option("Show sample translations at each validation."),
     quiet: bool = option("Show only warnings and errors."),
-    json_logs: bool = option("Log JSON objects, one a line."),
-    nproc: int = option("Processes to train with: one for each GPU.", default=1, min=1),
+    json_logs: bool = option("Log JSON objects, one per line."),
+    nproc: int = option("The number of processes: one for each GPU.", default=1, min=1),
 ) -> None:
     """Train a model. Rerun to resume."""
     if quiet:
@@ -66,7 +66,7 @@ def runs(
 ) -> None:
     """List runs.
 
-    For each: what it trains, how far it is, and how good its best model is.
+    Shows what each trains, its progress, and the scores of its best model.
     """
     from mtformer.runs.listing import as_table, list_runs
 
@@ -104,8 +104,8 @@ def average(
     models: list[Path] = argument("A run's folder, or several bundles.", "MODEL"),
     *,
     output: Path = option("The bundle to write."),
-    last: int | None = option("Take the run's N newest checkpoints; default: all.", min=1),
-    best: int | None = option("Take the run's N best checkpoints.", min=1),
+    last: int | None = option("Average the N newest checkpoints of the run; default: all.", min=1),
+    best: int | None = option("Average the N best checkpoints of the run.", min=1),
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
     from mtformer.runs.folder import RunFolder
@@ -130,13 +130,13 @@ def average(
 
 def merge(
     bundle: Path = options.BUNDLE,
-    adapter: Path = argument("What training.lora has learned on top of it.", "ADAPTER"),
+    adapter: Path = argument("The LoRA adapter: adapter.safetensors of a run with training.lora.", "ADAPTER"),
     *,
     output: Path = option("The bundle to write."),
 ) -> None:
     """Merge an adapter into its model.
 
-    The new bundle translates as the model does with --adapter, and can be exported, averaged and fine-tuned.
+    The new bundle translates like the model with --adapter, and can be exported, averaged and fine-tuned.
     """
     from mtformer.bundle.adapter import load_adapted
     from mtformer.bundle.format import save_bundle
@@ -154,7 +154,7 @@ def export(
     bundle: Path = options.BUNDLE,
     *,
     to: Literal["ctranslate2", "huggingface", "html", "argos"] = option(
-        "The program that the model is for; html: a browser; argos: Argos Translate and LibreTranslate."
+        "The program to export for; html: a browser; argos: Argos Translate and LibreTranslate."
     ),
     output: Path = option(
         "A new folder for the model; html: a new file such as demo.html, or a folder for a web server; argos: a new "
@@ -162,7 +162,7 @@ def export(
         metavar="PATH",
     ),
     quantization: str | None = option(
-        "How weights are stored. ctranslate2, argos: such as int8. Default: float32. html: float32. Default: int8.",
+        "The format of the weights. ctranslate2, argos: such as int8; default: float32. html: float32; default: int8.",
         metavar="TYPE",
     ),
     vocabulary_map: tuple[Path, Path] | None = option(
@@ -180,7 +180,7 @@ def export(
 
     path = find_model(bundle)
     if vocabulary_map is not None and to != "ctranslate2":
-        raise UserError(f"--vocabulary-map is for --to ctranslate2; with {to}, the whole vocabulary is computed")
+        raise UserError(f"--vocabulary-map is for --to ctranslate2; {to} always computes the whole vocabulary")
     if to == "html":
         options.print_result(_write_page(path, output, quantization))
         return
@@ -193,7 +193,7 @@ def export(
     if to == "ctranslate2":
         write = _ctranslate2_writer(path, quantization or "float32", vocabulary_map)
     elif quantization is not None:
-        raise UserError("--quantization is not for --to huggingface: transformers quantize a model as they load it")
+        raise UserError("--quantization is not for --to huggingface: transformers quantizes a model when loading it")
     else:
         write = _huggingface_writer(path)
     options.print_result(write_new_folder(output, write, "--output"))
@@ -238,7 +238,7 @@ def _ctranslate2_writer(
     stored = parse_quantization(quantization)
     bundle = load_bundle(path)
     if vocabulary_map is not None and bundle.header.directions:
-        raise UserError("--vocabulary-map is for a model of one direction: it says which tokens translate which")
+        raise UserError("--vocabulary-map needs a model of one direction: it maps source tokens to target tokens")
     learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, bundle)
     return partial(write_ctranslate2, bundle=bundle, name=path.name, quantization=stored, vocabulary_map=learned)
 
@@ -268,17 +268,17 @@ def import_(
     output: Path = option("A folder to create, for the bundle."),
     revision: str | None = option("hf: the branch, tag or commit. Default: the newest commit."),
     vocab: list[Path] | None = option(
-        "Marian: the vocabulary of the source, then that of the target, or one for both. Default: those beside it.",
+        "Marian: the source and the target vocabulary, or a joint one. Default: those next to the model.",
         metavar="FILE",
     ),
-    src_lang: str | None = option("Source language, if the model does not say.", "--from", metavar="LANG"),
-    tgt_lang: str | None = option("Target language, if the model does not say.", "--to", metavar="LANG"),
+    src_lang: str | None = option("The source language, if the model does not name it.", "--from", metavar="LANG"),
+    tgt_lang: str | None = option("The target language, if the model does not name it.", "--to", metavar="LANG"),
     languages: str | None = option(
-        "Of a model of many languages, keep these, such as en,de: tokens in scripts of others are dropped.",
+        "The languages to keep of a multilingual model, such as en,de; tokens in other scripts are dropped.",
         metavar="LANGS",
     ),
     keep_vocabulary: list[Path] | None = option(
-        "Keep only the tokens that this text has, and all characters; may be repeated.", metavar="FILE"
+        "Keep only the tokens in this text, and all characters. Repeatable.", metavar="FILE"
     ),
 ) -> None:
     """Import a model of another toolkit.

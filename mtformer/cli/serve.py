@@ -16,14 +16,14 @@ _GIB = 2**30
 
 
 class ListenOptions(Options):
-    """Where a server listens, and to whom."""
+    """The address of a server, and access to it."""
 
     panel = "Access"
     host: str = option("The address to listen on; others than this machine's own need --keys.", default="127.0.0.1")
     port: int = option("The port.", default=8000, min=0, max=65_535)
-    keys: Path | None = option("A file of keys: requests need one of them.")
+    keys: Path | None = option("A file of keys; each request needs one.")
     new_key: str | None = option("Add a key for NAME to the file of --keys, print it, and exit.", metavar="NAME")
-    insecure: bool = option("Accept requests of other machines without keys.")
+    insecure: bool = option("Accept requests from other machines without keys.")
     cors: list[str] | None = option("Let pages of this origin use the server. Repeatable.", metavar="ORIGIN")
 
 
@@ -31,9 +31,9 @@ class LimitOptions(Options):
     """What a server allows."""
 
     panel = "Limits"
-    max_characters: int = option("The most characters of the texts of a request.", default=100_000, min=1)
-    timeout: float = option("The most seconds that a request may take.", default=60.0, min=1)
-    max_memory: float | None = option("The most GiB for the weights of loaded models.", min=0.01)
+    max_characters: int = option("The maximum number of characters in a request.", default=100_000, min=1)
+    timeout: float = option("The maximum time of a request in seconds.", default=60.0, min=1)
+    max_memory: float | None = option("The maximum memory for the weights of loaded models in GiB.", min=0.01)
 
 
 def serve(
@@ -52,18 +52,18 @@ def serve(
         "The format of matrix products; int8 is faster on a CPU. Default: fp32.", panel=options.SEARCH
     ),
     database: str | None = option(
-        "A SQLite file or a PostgreSQL URL, for glossaries, usage and documents; else a stop of the server loses them.",
+        "A SQLite file or a PostgreSQL URL for glossaries, usage and documents; otherwise a restart loses them.",
         panel=options.IN_OUT,
         metavar="FILE|URL",
     ),
-    watch: bool = option("Load a model again when its file changes.", panel=options.IN_OUT),
+    watch: bool = option("Reload a model when its file changes.", panel=options.IN_OUT),
     log_format: Literal["json", "text"] | None = option(
         "The format of the log. Default: text at a terminal, otherwise JSON.", panel=options.IN_OUT
     ),
 ) -> None:
     """Translate for other programs, over HTTP.
 
-    They may speak the interface of LibreTranslate, of DeepL, or the server's own.
+    Clients of LibreTranslate and DeepL work with it; it has an interface of its own, too.
     """
     for package in _PACKAGES:
         require_package(package, "serve", "serve")
@@ -133,5 +133,5 @@ def _add_key(path: Path | None, name: str) -> None:
     from mtformer.serve.keys import add_key
 
     if path is None:
-        raise UserError("--new-key NAME needs --keys FILE, the file that it is added to")
+        raise UserError("--new-key NAME needs --keys FILE, to which the key is added")
     options.print_result(add_key(path, name))

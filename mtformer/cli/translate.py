@@ -32,17 +32,17 @@ class FileOptions(Options):
     panel = options.IN_OUT
     input: Path | None = options.INPUT
     output: Path = options.OUTPUT
-    format: Format = option("Plain text; or line, rank, score and text; or JSON.", default=Format.text)
+    format: Format = option("text, tsv (line number, rank, score and text) or json.", default=Format.text)
     alignments: bool = option("Add word alignments, as in 0-0 1-2.")
-    document: bool = option("Join wrapped lines to paragraphs, and wrap their translations.")
+    document: bool = option("Join wrapped lines into paragraphs, and wrap their translations.")
     on_error: OnError = option(
-        "At a line that is not UTF-8 or fails: stop; or write an empty line (skip) or the line (copy).",
+        "On a line that is not UTF-8 or fails: stop, write an empty line (skip), or copy the line.",
         default=OnError.stop,
     )
 
     @property
     def for_lines(self) -> dict[str, bool]:
-        """The options that documents do not have, and whether each is given."""
+        """The options that do not apply to documents, and whether each is given."""
         return {
             "--format": self.format is not Format.text,
             "--alignments": self.alignments,
@@ -59,12 +59,12 @@ class FileOptions(Options):
 
         options.check_text(text, self.input)
         if self.document and self.alignments and self.format is Format.text:
-            raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
+            raise UserError("--alignments cannot be shown in the text of --document: use --format tsv or json")
         return Source(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
 
 
 class TermOptions(Options):
-    """A glossary, and how its terms appear in translations."""
+    """A glossary, and how to apply it."""
 
     panel = options.CONTROL
     terms: Path | None = option("A glossary: a term, a tab and its translation on each line.")
@@ -98,19 +98,19 @@ class MemoryOptions(Options):
 
     panel = options.CONTROL
     memory: str | None = option(
-        "A translation memory: TMX, or a text, a tab and its translation on each line; what it has is reused.",
+        "A translation memory: TMX, or a text, a tab and its translation on each line. Its translations are reused.",
         metavar="FILE",
     )
     fuzzy: float | None = option(
-        "Also follow pairs of the memory whose texts are at least this similar, such as 0.5; 1 means equal.",
+        "Let the search follow pairs of the memory with at least this similarity, such as 0.5; 1 means equal.",
         metavar="SIMILARITY",
     )
 
     def check(self, source: "Source", terms: Path | None, output: Path) -> list[Path]:
-        """Return the files that it is read from.
+        """Return the files of the translation memory.
 
         Raises:
-            UserError: it cannot be read beside the text and the glossary, is the output, or is not given.
+            UserError: the memory is missing, is the output, or shares standard input with the text or the glossary.
         """
         if self.memory is None:
             if self.fuzzy is not None:
@@ -191,24 +191,27 @@ class ScoredFileOptions(Options):
     """The input, the output and its format."""
 
     panel = options.IN_OUT
-    src: Path | None = option("Sources, one a line.")
-    tgt: Path | None = option("Their translations, one a line.")
+    src: Path | None = option("Sources, one per line.")
+    tgt: Path | None = option("Their translations, one per line.")
     input: Path = option(
-        "Without --tgt: a source, a tab and its translation on each line; - is standard input.", default=Path("-")
+        "Instead of --src and --tgt: a source, a tab and its translation on each line; - is standard input.",
+        default=Path("-"),
     )
     output: Path = options.OUTPUT
-    format: Format = option("A score a line; or score, source and translation; or JSON.", default=Format.text)
+    format: Format = option(
+        "text (one score per line), tsv (score, source and translation) or json.", default=Format.text
+    )
 
 
 class ScoreOptions(Options):
     """The scores, and the selection by them."""
 
     panel = "Scores"
-    normalize: bool = option("The mean log probability per token instead of the sum.")
-    min_score: float | None = option("Print the pairs that score X or more, and no others.")
+    normalize: bool = option("Print the mean log probability per token instead of the sum.")
+    min_score: float | None = option("Print only the pairs with a score of at least X.")
     rerank: bool = option(
-        "Read what translate --n-best N --format tsv prints; print the best translation of each line, or with --format "
-        "tsv or json all of them, best first."
+        "Read the output of translate --n-best N --format tsv; print the best translation of each line, or with "
+        "--format tsv or json all of them, best first."
     )
 
 
@@ -224,7 +227,7 @@ def score(
 ) -> None:
     """Score given translations.
 
-    Prints how probable the model thinks each is: its log probability, in nats.
+    Prints the log probability of each by the model, in nats.
     """
     from mtformer.runs.folder import find_models
     from mtformer.translate.jobs.core import run
@@ -240,7 +243,7 @@ class TokenizerOptions(Options):
     """A tokenizer, the input and the output."""
 
     model: Path | None = options.TOKENIZER
-    side: Literal["src", "tgt"] = option("The vocabulary, where each language has one of its own.", default="src")
+    side: Literal["src", "tgt"] = option("The side, if each language has its own vocabulary.", default="src")
     input: Path | None = options.INPUT
     output: Path = options.OUTPUT
 
@@ -270,7 +273,7 @@ def tokenize(
 
 
 def detokenize(
-    text: str | None = options.TEXT, *, files: TokenizerOptions, ids: bool = option("Read the ids of tokens.")
+    text: str | None = options.TEXT, *, files: TokenizerOptions, ids: bool = option("Read the ids of the tokens.")
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
     from mtformer.translate.jobs.tokenizing import detokenize
@@ -282,10 +285,10 @@ class QuestionOptions(Options):
     """Questions about a translation."""
 
     panel = "Questions"
-    prefix: str | None = option("What the translation must begin with, as in 'Das Tier'.")
-    why_not: list[str] | None = option("Say why the translation lacks a word. Repeatable.", metavar="WORD")
-    compare: str | None = option("Another sentence: show what changes in attention and output.")
-    checkpoints: bool = option("Show how earlier models of the run translated the sentence.")
+    prefix: str | None = option("The beginning that the translation must have, such as 'Das Tier'.")
+    why_not: list[str] | None = option("Explain why the translation lacks this word. Repeatable.", metavar="WORD")
+    compare: str | None = option("Another sentence to compare: show how attention and output change.")
+    checkpoints: bool = option("Also show how earlier models of the run translated the sentence.")
 
 
 class AttentionOptions(Options):
@@ -294,21 +297,21 @@ class AttentionOptions(Options):
     panel = "Attention"
     attention: bool = option("Show the attention of every layer and head.")
     kind: Literal["encoder", "decoder", "cross"] | None = option(
-        "The attention to show, where cross is from decoder to encoder; else all three."
+        "The attention to show; cross: from decoder to encoder. Default: all three."
     )
-    layer: int | None = option("The layer to show; else the last.")
-    head: int | None = option("The head to show; else the mean of all.")
+    layer: int | None = option("The layer to show. Default: the last.")
+    head: int | None = option("The head to show. Default: the mean of all.")
 
 
 class PageOptions(Options):
-    """What is printed, and the page that is written."""
+    """The printed output, and the page."""
 
     panel = options.IN_OUT
-    output: Path | None = option("Write everything as one HTML page, as in lesson.html.")
+    output: Path | None = option("Write everything to an HTML page, such as lesson.html.")
     format: Literal["text", "json"] | None = option(
         "Print a readable account (the default without --output) or the recorded trace."
     )
-    fixed: bool = option("Write a page about this sentence alone, without the model.")
+    fixed: bool = option("Write a page about this sentence only, without the model.")
     language: Literal["en", "zh"] = option("The language of the page.", default="en")
 
     def check(self) -> None:
@@ -324,7 +327,7 @@ class PageOptions(Options):
                 raise UserError(f"{name} needs --output, the page to write")
 
     def page(self, bundle: "Bundle", explanation: dict[str, Any], focus: "Focus") -> str:
-        """Return the page: that of the model, if it is to be inside and can be, or that of the explanation alone."""
+        """Return the page: with the model inside if this is wanted and possible, else with the explanation only."""
         from mtformer.explain.live import render_lesson
         from mtformer.explain.page import render_page
 
@@ -332,7 +335,7 @@ class PageOptions(Options):
             try:
                 return render_lesson(bundle, explanation, focus, self.language)
             except UserError as error:
-                log.info("%s; this page has no model inside and is about this sentence alone", error)
+                log.info("%s; this page is about this sentence only, without the model", error)
         return render_page(explanation, focus, self.language)
 
 
@@ -349,8 +352,8 @@ def explain(
 ) -> None:
     """Show how a sentence is translated.
 
-    This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence as
-    it is, but for slots, such as ⟨4711⟩; if translate would change it first, stderr says what the model would read.
+    This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence
+    unchanged, except for slots, such as ⟨4711⟩; if translate would change it first, stderr shows the changed text.
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
@@ -381,7 +384,7 @@ def explain(
         checkpoints=checkpoints,
     )
     if not (texts := translator.texts_read(text)):
-        log.warning("translate copies this text as it is; this is what the model would make of it")
+        log.warning("translate copies this text unchanged; here is how the model would translate it")
     elif texts != [explainer.spelling(text).read]:
         log.info("translate would read: %s", " | ".join(texts))
     if page.output is not None:
