@@ -38,7 +38,10 @@ def test_a_missing_package_is_named_before_a_model_is_loaded(
 
 def test_an_extra_is_installed_into_the_checkout_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastchrf", None)
-    commands = {tmp_path: "'mtformer[mbr]'", tmp_path / "a b": f"-e '{tmp_path / 'a b'}[mbr]'"}
+    commands = {
+        tmp_path: "'mtformer[mbr]'",
+        tmp_path / "a b": f"-c '{tmp_path / 'a b/constraints.txt'}' -e '{tmp_path / 'a b'}[mbr]'",
+    }
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b/pyproject.toml").touch()
     for root, command in commands.items():

@@ -31,7 +31,7 @@ def require_package(name: str, purpose: str, extra: str = "") -> None:
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: into the checkout that is running, if it is one."""
     if (_ROOT / "pyproject.toml").is_file():
-        return _pip_install("-e", f"{_ROOT}[{extra}]")
+        return _pip_install("-c", f"{_ROOT / 'constraints.txt'}", "-e", f"{_ROOT}[{extra}]")
     return _pip_install(f"mtformer[{extra}]")
 
 
