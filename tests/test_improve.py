@@ -83,9 +83,10 @@ def test_a_baseline_that_is_done_takes_no_time() -> None:
 
 def test_the_plan_is_printed_and_nothing_is_written(project: Project) -> None:
     before = sorted(project.folder.iterdir())
-    result = project.mtformer(
-        "improve", "config.yaml", "--output", "better", "--plan", "--set", "training.max_steps=200"
-    )
+    without_output = project.mtformer("improve", "config.yaml")
+    assert (without_output.status, without_output.stdout) == (2, "")
+    assert "name a folder for the final model, which is a run, with --output" in without_output.stderr
+    result = project.mtformer("improve", "config.yaml", "--plan", "--set", "training.max_steps=200")
     assert result.status == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["stage", "what", "BLEU", "×", "baseline", "time"]

@@ -13,7 +13,9 @@ Size = Literal["tiny", "small", "fast", "fastest", "base", "big"]
 def improve(
     config: Path = options.CONFIG,
     *,
-    output: Path = option("The run folder of the final model; rerun with the same folder to resume."),
+    output: Path | None = option(
+        "The run folder of the final model; rerun with the same folder to resume. Only --plan needs none."
+    ),
     monolingual: Path | None = option("More text in the target language, one sentence per line."),
     size: Size | None = option("The preset of the final model. Default: the size of the model of the config."),
     budget: float = option(

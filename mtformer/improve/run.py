@@ -41,7 +41,7 @@ class Request:
     Attributes:
         config: of the baseline.
         command: the command line that trains it.
-        output: the folder to make.
+        output: the folder to make; None for a plan alone.
         monolingual: more text in the target language.
         size: the preset of the final model; None for the size of the baseline.
         budget: the most time, as a multiple of the baseline's.
@@ -49,7 +49,7 @@ class Request:
 
     config: Config
     command: str
-    output: Path
+    output: Path | None
     monolingual: Path | None = None
     size: str | None = None
     budget: float = 6.0
@@ -81,6 +81,8 @@ def improve(request: Request) -> Report:
         UserError: the request cannot be carried out, or the folder was started with another one.
         MtformerError: a stage failed; what is finished stays.
     """
+    if request.output is None:
+        raise UserError("name a folder for the final model, which is a run, with --output")
     texts = _read(request)
     folder = request.output / "improve"
     with locked(folder):
@@ -114,7 +116,7 @@ class _Improvement:
         """Do what is left, put the best model into the folder, and report."""
         forward, backward = self._teachers()
         run, bundle = self._student(self._translations(forward, backward), backward)
-        output = self._request.output
+        output = self._configs.folder.parent
         _publish(run, bundle, output)
         scores = {str(run.path): tested(run.bundle) for run in (self._configs.baseline, RunFolder(output))}
         report = Report(list(self._state.outcomes.values()), output, scores)
@@ -206,12 +208,11 @@ def _read(request: Request) -> _Texts:
     config = request.config
     data = config.data
     own = RunFolder.of(config).path.resolve()
-    if request.output.resolve() == own or request.output.resolve().is_relative_to(own):
-        raise UserError(f"--output {request.output} is in the run of the config: name another folder")
-    if request.output.exists() and not (request.output / "improve").is_dir() and not _is_empty(request.output):
-        raise UserError(
-            f"{request.output} exists and was not made by mtformer improve: name a new folder with --output"
-        )
+    output = request.output
+    if output is not None and output.resolve().is_relative_to(own):
+        raise UserError(f"--output {output} is in the run of the config: name another folder")
+    if output is not None and output.exists() and not (output / "improve").is_dir() and not _is_empty(output):
+        raise UserError(f"{output} exists and was not made by mtformer improve: name a new folder with --output")
     if data.directions:
         raise UserError("data.directions: mtformer improve takes a config of one direction")
     if config.training.init_from is not None:
