@@ -118,6 +118,10 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
         ("translate a --num-beams 3", "there is no option --num-beams here: use --beam-size"),
         ("train a --max-steps 3", "there is no option --max-steps here: use --set training.max_steps=VALUE"),
         ("train --config a", "there is no option --config here: write mtformer train CONFIG"),
+        (
+            "improve --src a.en --tgt a.de",
+            "there is no option --src here: give a config, which mtformer train --src FILE --tgt FILE writes",
+        ),
         ("serve --model=a", "there is no option --model here: write mtformer serve MODEL"),
         ("train a --lr 3", "there is no option --lr here: use --set training.learning_rate=VALUE"),
         ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
@@ -289,7 +293,8 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ),
         ("explain A. B.", "unexpected arguments (B.): give one text, in quotes"),
         ("eval more", "unexpected arguments (more)"),
-        ("score more", "unexpected arguments (more)"),
+        ("score more", "unexpected arguments (more): write two text files as --src FILE --tgt FILE"),
+        ("score a.en a.de", "unexpected arguments (a.en a.de): write two text files as --src a.en --tgt a.de"),
     ],
 )
 def test_arguments_that_a_command_does_not_take_get_a_hint(project: Project, arguments: str, message: str) -> None:

@@ -53,8 +53,9 @@ def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, A
     if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
         lines = "; the lines of a file (--input) or a pipe are several" if "input" in given else ""
         return f": give one text, in quotes{lines}"
-    if {"config", "src", "tgt"} <= set(given) and len(extra) == 1 and "=" not in extra[0]:
-        return f": write two text files as --src {escaped(str(given['config']))} --tgt {escaped(extra[0])}"
+    files = [str(given["config"]), *extra] if "config" in given else ["FILE"] * 2 if len(extra) == 1 else extra
+    if {"src", "tgt"} <= set(given) and len(files) == 2 and "=" not in files[1]:
+        return f": write two text files as --src {escaped(files[0])} --tgt {escaped(files[1])}"
     return "".join(_ONE_OF.get(name, "") for name in metavars)
 
 
@@ -65,6 +66,8 @@ def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | No
     from mtformer.config.section import subsections
 
     key = option.removeprefix("--").replace("-", "_")
+    if key in ("src", "tgt") and any(parameter.name == "config" for parameter in parameters):
+        return "give a config, which mtformer train --src FILE --tgt FILE writes"
     for parameter in parameters:
         if parameter.param_type_name == "argument" and parameter.name == key:
             return f"write {command} {parameter.metavar}"
