@@ -177,7 +177,7 @@ def test_an_unfinished_job_knows_what_it_skipped_from_what_it_wrote(
     batches = recorded_batches(monkeypatch)
     result = translate(trained, *files, "--resume")
     assert (result.status, result.stdout) == (0, f"{third}\n"), result.stderr
-    assert (f"skipped: {first} exists" in result.stderr, f"{second} is there already" in result.stderr) == (True, True)
+    assert (f"skipped: {first} exists" in result.stderr, f"{second} exists already" in result.stderr) == (True, True)
     assert batches == [[SOURCE]]
     assert first.read_text() == "by hand"
     assert TRANSLATION in third.read_text()

@@ -1,4 +1,4 @@
-"""Alignments: which words of a source text the words of its translation come from."""
+"""Word alignments between a source text and its translation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _Places = NDArray[np.int64]
 
 
 class Link(NamedTuple):
-    """A part of a translation and the part of the source that it comes from.
+    """A stretch of a translation and the source stretch that it comes from.
 
     Attributes:
         src: where it stands in the source text.
@@ -54,7 +54,7 @@ class Alignment:
         src_spans: where the S source tokens stand in ``src``, in characters.
         tgt_spans: where the T target tokens stand in ``tgt``.
         blocks: how much the target tokens of each part attend to its source tokens, part by part. The shapes add up to
-            (T, S). What a row lacks to 1 went to the end of the source.
+            (T, S). A row may sum to less than 1: the rest is attention to EOS of the source.
     """
 
     src: str
@@ -72,7 +72,7 @@ class Alignment:
         return weights
 
     def _placed(self) -> Iterator[tuple[int, int, Weights]]:
-        """Yield the blocks with the places of their first target token and their first source token."""
+        """Yield each block with the indices of its first target token and its first source token."""
         row = column = 0
         for block in self.blocks:
             yield row, column, block
@@ -110,7 +110,7 @@ class Alignment:
         return sorted(zip(src[best].tolist(), tgt[best].tolist(), strict=True))
 
     def word_weights(self) -> list[WordWeight]:
-        """Return how much each target word attends to each source word, where it does."""
+        """Return the attention of target words to source words; pairs without any are left out."""
         tgt, src, weights = self._word_weights
         return list(map(WordWeight, src.tolist(), tgt.tolist(), weights.tolist()))
 
@@ -137,7 +137,7 @@ class Alignment:
         return pairs // max(n_src, 1), pairs % max(n_src, 1), sums.astype(np.float32)
 
     def pharaoh(self) -> str:
-        """Return :meth:`word_links` as in ``0-0 1-2``, the source's place first."""
+        """Return :meth:`word_links` in Pharaoh format, as in ``0-0 1-2``: source index first."""
         return " ".join(f"{src}-{tgt}" for src, tgt in self.word_links())
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,16 +150,16 @@ def _texts(text: str) -> list[str]:
 
 
 class _Membership:
-    """Which tokens of a text are in which of its words.
+    """The membership of the tokens of a text in its words.
 
-    The first dimension of what it returns is 2: without the punctuation that is attached to words, and with it.
+    The first dimension of the results has size 2: without the punctuation that is attached to words, and with it.
 
     Attributes:
         n_tokens: (2, words) how many tokens each word has.
     """
 
     def __init__(self, text: str, spans: Sequence[Span]) -> None:
-        """Take a text and where its tokens stand."""
+        """Take a text and the spans of its tokens."""
         words = word_spans(text)
         members: list[tuple[int, int, bool]] = []
         first = 0

@@ -1,4 +1,4 @@
-"""Documents that are zip archives: the parts with text are translated, the others copied as they are."""
+"""Documents that are zip archives: parts with text are translated, all others are copied unchanged."""
 
 import io
 import shutil
@@ -22,7 +22,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotIm
 
 
 class _Part(zipfile.ZipInfo):
-    """A part to write, with the name and the description that it had."""
+    """A part to write, with its original name and metadata."""
 
     def __init__(self, part: zipfile.ZipInfo) -> None:
         super().__init__(part.filename, part.date_time)
@@ -55,15 +55,15 @@ class Archive:
 
         Args:
             content: its bytes.
-            name: what messages call it.
+            name: its name in messages.
 
         Raises:
-            UserError: it is no archive, damaged, encrypted, or would take too much memory.
+            UserError: it is not an archive, is damaged or encrypted, or would take too much memory.
         """
         if content.startswith(_OLE):
             if _PASSWORD in content:
                 raise UserError(f"{name} has a password: save it without one")
-            raise UserError(f"{name} is a file of Office 97 to 2003: save it in the format of today")
+            raise UserError(f"{name} is a file of Office 97 to 2003: save it in the current format")
         self._content, self._name = content, name
         self._n_packed = self._n_unpacked = 0  # bytes of the parts that have been read
         try:
@@ -85,7 +85,7 @@ class Archive:
         """Return a part with text.
 
         Raises:
-            UserError: there is none of this name, it is damaged, or the parts that have been read are too large.
+            UserError: the part is missing or damaged, or the parts read so far are too large.
         """
         try:
             info = self._zip.getinfo(part)
@@ -107,7 +107,7 @@ class Archive:
         return read_xml(text, title), encoding
 
     def _require_small(self, part: zipfile.ZipInfo) -> None:
-        """Refuse a part that takes too much memory, alone or with those before; no part is longer than it says."""
+        """Refuse a part that takes too much memory, alone or with earlier ones; headers cannot understate its size."""
         self._n_packed += part.compress_size
         self._n_unpacked += part.file_size
         what = f"{self._name}: {part.filename} unpacks to more than"

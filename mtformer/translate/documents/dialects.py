@@ -15,14 +15,14 @@ class Dialect:
 
     Attributes:
         paragraphs: the paragraphs.
-        prefix: what the names of the others begin with.
+        prefix: the prefix of the other names.
         line_break: what breaks a line, with the prefix of a document in its places.
-        breaks: what breaks lines, without the prefix.
+        breaks: the elements that break lines, without the prefix.
         marks_spaces: whether spaces at the ends of a text count only if its element says so.
-        containers: what stands around runs, such as a link.
-        dropped: what a translation does not need, such as marks of misspelled words, without the prefix.
-        line_end: a pattern of what breaks a line in a text.
-        code: a pattern of characters that stand for one that XML cannot have; none if it is empty.
+        containers: the elements around runs, such as links.
+        dropped: the elements that a translation does not need, such as marks of misspelled words, without the prefix.
+        line_end: a pattern of line breaks in a text.
+        code: a pattern of escapes for characters that XML does not allow; empty if there are none.
     """
 
     paragraphs: frozenset[str]

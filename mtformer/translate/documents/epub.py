@@ -30,7 +30,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     """Read a book.
 
     Raises:
-        UserError: it is none, damaged, encrypted or too large.
+        UserError: it is not a book, or is damaged, encrypted or too large.
     """
     archive = Archive(content, settings.name)
     if "META-INF/container.xml" not in archive.names:
@@ -86,7 +86,7 @@ def _role_in_contents(source: MarkupSource, number: int) -> Role:
 
 
 def _language(source: MarkupSource, settings: Settings) -> Iterable[tuple[Span, str]]:
-    """Yield the edit that names the target language as that of the book."""
+    """Yield the edit that sets the language of the book to the target language."""
     for number, (kind, name, _, end) in enumerate(source.tokens):
         if name == "dc:language" and kind is TokenKind.START and not settings.bilingual:
             yield (end, source.tokens[source.end(number)].start), settings.tgt_lang

@@ -1,6 +1,6 @@
 """Files that translators exchange: XLIFF 1.2 and 2, and TMX.
 
-Units that have a translation keep it; ours are marked as in need of a review where the format has a mark for it.
+Existing translations are kept; new ones are marked for review where the format allows it.
 """
 
 import re
@@ -23,7 +23,7 @@ _REVIEW = ' state="needs-review-translation" state-qualifier="leveraged-mt"'
 
 @dataclass
 class _Exchange:
-    """Finds the units of a file without a translation."""
+    """Finds the untranslated units of a file."""
 
     source: MarkupSource
     settings: Settings
@@ -58,7 +58,7 @@ class _Exchange:
         return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
 
     def first(self, unit: int, name: str) -> int | None:
-        """Return the first element of a name directly inside of another."""
+        """Return the first child element with a name."""
         children = self.source.children(unit + 1, self.source.end(unit))
         return next((number for number in children if self.source.tokens[number].name == name), None)
 
@@ -68,13 +68,13 @@ class _Exchange:
         return "".join(self.source.characters(n) for n in tokens if self.source.tokens[n].kind is TokenKind.TEXT)
 
     def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
-        """Yield the block that writes a translation of an element, between two strings, into a place."""
+        """Yield the block that writes the translation of an element, between two strings, to a span."""
         inside = (src + 1, self.source.end(src))
         for block in self.flow.blocks(*inside):
             yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
 
     def target(self, src: int, tgt: int | None, after: int, state: str = "") -> Iterator[Block]:
-        """Yield the block that writes a target, with a state, in the place of another or after an element."""
+        """Yield the block that writes a target with a state, in place of an old one or after an element."""
         if tgt is not None:
             name = re.split(r"[\s/>]", self.source.written(tgt)[1:], maxsplit=1)[0]
             opening = _STATE.sub("", self.source.written(tgt)).rstrip("/>").rstrip()
@@ -87,7 +87,7 @@ class _Exchange:
         yield from self.translation(src, (end, end), f"{self.space_before(src)}<{name}{space}{state}>", f"</{name}>")
 
     def is_translated(self, number: int) -> bool:
-        """Tell whether no element around one forbids its translation."""
+        """Tell whether all enclosing elements allow translation."""
         return self.source.attributes(number).get("translate") != "no"
 
     def space_before(self, number: int) -> str:
@@ -126,7 +126,7 @@ class _Exchange:
                 yield from blocks
 
     def _allowed(self, start: int, name: str) -> Iterator[int]:
-        """Yield the elements of a name in another, unless one around them forbids their translation."""
+        """Yield the descendants with a name, unless an enclosing element forbids their translation."""
         number = start
         while number < self.source.end(start):
             kind, tag, _, _ = self.source.tokens[number]
@@ -138,13 +138,13 @@ class _Exchange:
             number += 1
 
     def _name_language(self, number: int, attribute: str) -> None:
-        """Give the attribute of a tag with the target language its value, if it has none."""
+        """Set the target language in an attribute of a tag, unless it is set already."""
         language = self.settings.new_target_language(self.source.attributes(number).get(attribute, ""))
         if language is not None:
             self._set(number, attribute, language)
 
     def _set(self, number: int, attribute: str, value: str) -> None:
-        """Give an attribute of a tag a value."""
+        """Set an attribute of a tag."""
         _, _, start, end = self.source.tokens[number]
         for name, begin, stop in self.source.attribute_spans(start, end):
             if name == attribute:
@@ -153,7 +153,7 @@ class _Exchange:
         self.edits.append(((end - 1, end - 1), f' {attribute}="{value}"'))
 
     def tmx(self) -> Iterator[Block]:
-        """Yield the units of TMX that have the source language, and not the target language."""
+        """Yield the units of TMX that have the source language but not the target language."""
         headers = list(self.source.elements("header"))
         default = self.source.attributes(headers[0]).get("srclang", "") if headers else ""
         for unit in self.source.elements("tu"):
@@ -174,7 +174,7 @@ class _Exchange:
 
 
 def _closest(code: str, languages: Iterable[str]) -> str:
-    """Return the language that is written most like ``code``; empty if none is the same."""
+    """Return the language whose code is nearest to ``code``; empty if none matches."""
     same = [lang for lang in languages if base_language(lang.lower()) == base_language(code.lower())]
     return max(same, key=lambda lang: matches_language(lang, code), default="")
 
@@ -196,7 +196,7 @@ def read_xliff(content: bytes, settings: Settings) -> TextDocument:
 
 
 def read_tmx(content: bytes, settings: Settings) -> TextDocument:
-    """Read a translation memory, for the target language to be added.
+    """Read a translation memory to which the target language is added.
 
     Raises:
         UserError: it is not TMX, or damaged.

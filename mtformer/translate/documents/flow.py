@@ -1,4 +1,4 @@
-"""Flowing text: XML and HTML whose elements stand inside of sentences or around them."""
+"""Flowing text: XML and HTML with inline and block elements."""
 
 import re
 from collections.abc import Callable, Container, Iterator
@@ -20,16 +20,16 @@ class Role(Enum):
 
     Attributes:
         BLOCK: separates sentences.
-        TEXT_BLOCK: does so, and contains text.
-        INLINE: stands inside of sentences, with text inside of it.
-        POINT: stands inside of sentences, without text that is translated.
-        CODE: does so, with text that stays as it is.
+        TEXT_BLOCK: separates sentences and contains text.
+        INLINE: stands inside a sentence and contains text.
+        POINT: stands inside a sentence, without text to translate.
+        CODE: stands inside a sentence, with text that stays unchanged.
         READING: a POINT that belongs to the text before it in its element, such as the reading of Chinese characters.
         NESTED: a POINT with blocks inside.
         LINE_BREAK: breaks a line, which may end a sentence.
         BREAK: separates sentences, such as a tab.
-        SENTENCE: stands around what is translated apart, such as a segment of XLIFF.
-        HIDDEN: stays as it is, with all that is inside, and separates sentences.
+        SENTENCE: contains text that is translated separately, such as a segment of XLIFF.
+        HIDDEN: stays unchanged with all of its content, and separates sentences.
     """
 
     BLOCK = "block"
@@ -55,7 +55,7 @@ _WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])[^\S\n]*+\n\s*+(?=[{CHARACTER_W
 
 
 def between_tags(text: str, format: str | None = None) -> str:
-    """Return ``text`` with the characters escaped that would be read as markup, for a :class:`.Writer`."""
+    """Escape the characters of ``text`` that would be read as markup, for a :class:`.Writer`."""
     return escape(text, quote=False)
 
 
@@ -65,11 +65,11 @@ class Flow:
 
     Attributes:
         source: the text.
-        role: tells the role of an element, given the number of its tag.
+        role: returns the role of an element, given the index of its tag.
         writer: writes text between tags.
         is_text: whether there is text outside of a TEXT_BLOCK.
         joins: whether pairs of empty elements go around words; see :func:`.paired`.
-        lines: the texts, by their numbers, in which the ends of lines count.
+        lines: the indices of texts whose line ends are significant.
     """
 
     source: MarkupSource
@@ -100,7 +100,7 @@ class Flow:
         yield from self._stretch(first, stop)
 
     def _stretch(self, start: int, stop: int) -> Iterator[Block]:
-        """Yield the block of tokens without separating ones among them, and those nested in it."""
+        """Yield the block of tokens that contain no separator, and the blocks nested in it."""
         if start >= stop:
             return
         tokens: list[Token] = []
@@ -150,7 +150,7 @@ class Flow:
                 position = line_end.end()
 
     def _text(self, start: int, end: int, characters: str) -> Iterator[Text]:
-        """Yield a stretch of text, with the spaces before and after it apart."""
+        """Yield a text, with the spaces before and after it as separate items."""
         written = self.source.text[start:end]
         left, right = start + len(written) - len(written.lstrip(_SPACE)), start + len(written.rstrip(_SPACE))
         if left >= right:
@@ -169,7 +169,7 @@ class Flow:
 
 
 def _with_readings(tokens: list[Token], readings: list[Token], raw: Raw) -> Raw:
-    """Take the readings at the end of an element out of the tokens, and return them with its end."""
+    """Remove the readings at the end of an element from the tokens, and return them with its end tag."""
     while tokens and readings and tokens[-1] is readings[-1]:
         readings.pop()
         last = tokens.pop()

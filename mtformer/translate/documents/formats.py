@@ -1,4 +1,4 @@
-"""The formats of documents: how their files are named, and how they are translated."""
+"""The formats of documents: their file names, their readers and their writers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes
 
 
 def find_format(name: str) -> Format | None:
-    """Return the format of a file by its name; None if it is not that of a document."""
+    """Return the format of a file by its name; None if it is not a document."""
     return _BY_SUFFIX.get(Path(name).suffix.lower())
 
 
@@ -57,7 +57,7 @@ def format_of(name: str) -> Format:
     """Return the format of a document by the name of its file.
 
     Raises:
-        UserError: there is none; the message says which there are.
+        UserError: the format is unknown; the message lists the known ones.
     """
     format = find_format(name)
     if format is None:
@@ -70,7 +70,7 @@ def read_document(content: bytes, format: Format, settings: Settings) -> Documen
     """Read a document.
 
     Raises:
-        UserError: it cannot be read, or cannot have the source beside the translation.
+        UserError: it cannot be read, or its format has no bilingual form.
     """
     format.require_package()
     if settings.bilingual and not format.has_both:
@@ -83,7 +83,7 @@ def write_document(document: Document, translations: Sequence[str], format: Form
     """Return a document that has been read with one translation for each unit.
 
     Raises:
-        UserError: it is damaged where nothing had to be read before, or cannot be written.
+        UserError: a part that was not read before is damaged, or the document cannot be written.
     """
     with _errors_named(format, settings, "written"):
         return document.with_translations(translations)
@@ -91,10 +91,10 @@ def write_document(document: Document, translations: Sequence[str], format: Form
 
 @contextmanager
 def _errors_named(format: Format, settings: Settings, done: str) -> Iterator[None]:
-    """Say which document is at fault: a damaged one may be so in ways that its reader does not know.
+    """Name the document in unexpected errors: readers do not know all kinds of damage.
 
     Raises:
-        UserError: for any error but those of ours, and a lack of memory.
+        UserError: for any error except mtformer's own and a lack of memory.
     """
     try:
         yield
@@ -116,7 +116,7 @@ def translate_document(
         content: the bytes of its file.
         format: its format; see :func:`format_of`.
         translate: translates any number of texts of one line each, with tags such as ``<1>`` in them.
-        settings: the languages, and what the document is called.
+        settings: the languages, and the name of the document.
 
     Returns:
         The bytes of the translated file, which has the format ``format.written_as`` if that is another one.

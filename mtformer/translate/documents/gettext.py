@@ -1,6 +1,6 @@
 """Catalogues of gettext: PO files, and POT files, which have no translations yet.
 
-A message that has a translation keeps it. A fuzzy one is translated again and stays fuzzy, for somebody to look at it.
+Existing translations are kept. A fuzzy message is translated again and stays fuzzy, for somebody to review.
 """
 
 import re
@@ -32,7 +32,7 @@ class _Entry:
     Attributes:
         texts: the values of its keywords.
         spans: where they are written, quotes included.
-        is_fuzzy: whether somebody has to look at the translation.
+        is_fuzzy: whether the translation needs a review.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -44,14 +44,14 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     """Read a catalogue.
 
     Raises:
-        UserError: a line is not as it has to be, or the text has another encoding than it says.
+        UserError: a line is malformed, or the text is not in the encoding that it declares.
     """
     declared = _CHARSET.search(content)
     encoding = declared[1].decode().lower() if declared and declared[1] != b"CHARSET" else "utf-8"
     try:
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        raise UserError(f"{settings.name}: the text is not {encoding.upper()}, which it says it is") from None
+        raise UserError(f"{settings.name}: the text is not in {encoding.upper()}, as it declares") from None
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
@@ -96,7 +96,7 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
 
 
 def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
-    """Yield the translations that a message lacks; the only form of a language without plurals is that of many."""
+    """Yield blocks for the missing translations; a language without plurals has only the plural form."""
     forms = [key for key in entry.texts if key.startswith("msgstr")]
     for key in forms:
         is_one = key == "msgstr" or (key == "msgstr[0]" and len(forms) > 1)
@@ -113,7 +113,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _quoted(text: str, line_end: str) -> str:
-    """Write a text as gettext does: of several lines, each has its own quotes."""
+    """Quote a text as gettext does: each of several lines separately."""
     lines = [line.translate(str.maketrans(_ESCAPED)) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
     if len(lines) == 1:
         return f'"{lines[0]}"'

@@ -1,4 +1,4 @@
-"""HTML: elements inside of sentences become tags of a unit; all others separate sentences."""
+"""HTML: inline elements become tags of a unit; all others separate sentences."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -73,7 +73,7 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
 
 
 def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks; those of elements in which no tag may stand break lines with a slash, or as text does."""
+    """Yield blocks; in elements that cannot contain tags, line breaks become a slash or a line end."""
     tags = (token for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE)
     starts = {token.end: _ONE_LINE[token.name] for token in tags}
     for block in blocks:
@@ -82,7 +82,7 @@ def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Bloc
 
 
 def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the edits that name the target language as that of the page, and the direction in which it is read."""
+    """Yield the edits that set the language of the page, and its text direction."""
     for kind, name, start, end in source.tokens:
         if kind is TokenKind.START and name == "html" and not settings.bilingual:
             direction = "rtl" if is_written_from_right(settings.tgt_lang) else "ltr"
@@ -100,7 +100,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     """Read a page.
 
     Raises:
-        UserError: its text has another encoding than it says.
+        UserError: its text is not in the encoding that it declares.
     """
     text, encoding = decoded(content, settings.name, HTML_ENCODING)
     source = read_html(text, settings.name)

@@ -1,7 +1,7 @@
-"""The inside of a block: text and marks, the units to translate in it, and the way back.
+"""The content of a block: text and marks, the units to translate, and how translations are put back.
 
 The tags of a unit are numbered: ``Press <1>the red button</1>.<2/>``. Each stands for the marks at its place, whatever
-they look like in the file. Characters that would be read as tags or entities are escaped.
+their form in the file. Characters that would be read as tags or entities are escaped.
 """
 
 import re
@@ -24,7 +24,7 @@ class Kind(Enum):
     Attributes:
         OPEN: begins a stretch that the CLOSE of its pair ends.
         CLOSE: ends it.
-        POINT: stands inside of a sentence, as an image does.
+        POINT: stands inside a sentence, such as an image.
         LINE: breaks a line; it is a BREAK where a sentence ends, and a POINT elsewhere.
         BREAK: separates sentences.
     """
@@ -42,7 +42,7 @@ class Text:
 
     Attributes:
         text: its characters, without the file's escapes.
-        raw: how it is written; empty if the writer of the block knows.
+        raw: its source; empty if the writer of the block produces it.
     """
 
     text: str
@@ -55,11 +55,11 @@ class Mark:
 
     Attributes:
         kind: its effect.
-        raw: how it is written.
-        pair: a number that an OPEN and its CLOSE have in common, and points that must stay in their order.
-        format: the format of the text inside the pair, for writers of text that has one; None leaves it as it is.
+        raw: its source.
+        pair: a number shared by an OPEN and its CLOSE, and by points that must stay in order.
+        format: the format of the text inside the pair, for writers that use formats; None leaves it unchanged.
         has_text: whether a POINT stands for text, such as a code span.
-        name: what two empty elements that belong together have in common.
+        name: a name shared by two empty elements that belong together.
     """
 
     kind: Kind
@@ -79,11 +79,11 @@ def _as_it_is(text: str, format: str | None) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the text of blocks as their format has it.
+    """Writes the text of blocks in the format of the file.
 
     Attributes:
-        line_break: what breaks a line.
-        text: returns the source of a text in a format, which is None for the usual one.
+        line_break: the source of a line break.
+        text: returns the source of a text with a format; None is the default format.
     """
 
     line_break: str = "\n"
@@ -92,11 +92,11 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """Punctuation between marks: it belongs to its sentence, so that it has no tag, and gets the marks back afterwards.
+    """Punctuation between marks: it belongs to its sentence without a tag, and gets its marks back afterwards.
 
     Attributes:
         text: the punctuation.
-        number: how often it stands before in the unit.
+        number: how often the unit has it before.
         is_last: whether it ends the unit.
         opening: the marks before it.
         closing: the marks after it.
@@ -109,7 +109,7 @@ class Punctuation:
     closing: Sequence[Token]
 
     def marked(self, tokens: list[Token]) -> list[Token]:
-        """Return a translation with the marks around its punctuation, or at its end if it has none."""
+        """Return a translation with the marks around this punctuation, or at the end if it lacks it."""
         found = [
             (place, *match.span())
             for place, token in enumerate(tokens)
@@ -132,12 +132,12 @@ class Segment:
     """A unit, and the tokens of its block that it stands for.
 
     Attributes:
-        start: the first of the tokens.
-        stop: the end of them.
-        text: what is translated.
-        marks: the marks that each of its tags stands for; None if the text has no tags of ours and no escapes.
+        start: the index of the first token.
+        stop: the index after the last token.
+        text: the text to translate.
+        marks: the marks that each tag stands for; None if the text has no numbered tags and no escapes.
         finish: changes the translation before it is written, for example by wrapping it.
-        is_escaped: whether the text between the tags of ours is escaped.
+        is_escaped: whether the text between the numbered tags is escaped.
         punctuation: the punctuation that has marks of its own.
     """
 
@@ -189,7 +189,7 @@ def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool:
-    """Tell whether each mark is there once, pairs are nested, and points of a pair are in their order."""
+    """Tell whether each mark occurs once, pairs are nested, and the points of a pair are in order."""
     found = [token for token in tokens if isinstance(token, Mark)]
     wanted = [mark for of_tag in marks.values() for mark in of_tag]
     if len(found) != len(wanted) or set(map(id, found)) != set(map(id, wanted)):
@@ -212,18 +212,18 @@ def _points(marks: Sequence[Mark]) -> dict[int, int]:
 
 
 def _repaired(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
-    """Yield the text and, after it, all marks that are more than a format, for a translator that has damaged tags."""
+    """Yield the text and then all marks that are more than formatting, for a translation with damaged tags."""
     yield from (token for token in tokens if isinstance(token, Text))
     yield from (mark for of_tag in marks.values() for mark in of_tag)
 
 
 def tagged(text: str) -> str:
-    """Return text as it stands between the tags of a unit."""
+    """Escape text for a unit with tags."""
     return on_one_line(escape(text, quote=False)).replace(_NO_BREAK_SPACE, "&nbsp;")
 
 
 def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
-    """Yield the units of a block, without the spaces and marks around them, which stay where they are.
+    """Yield the units of a block, without the spaces and marks around them, which stay in place.
 
     Spaces at the start and at the end of a stretch of text are tokens of their own; see :func:`texts`.
     """
@@ -235,7 +235,7 @@ def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
 
 
 def texts(text: str) -> Iterator[Text]:
-    """Yield a stretch of text, with the spaces before and after it apart."""
+    """Yield a text, with the spaces before and after it as separate tokens."""
     start, inside = len(text) - len(text.lstrip()), text.strip()
     parts = (text[:start], inside, text[start + len(inside) :])
     return (Text(part) for part in parts if part)
@@ -262,7 +262,7 @@ def _breaks(tokens: Sequence[Token]) -> list[int]:
 
 
 def ends_sentence(line: str, following: str) -> bool:
-    """Tell whether a sentence ends with a line, rather than going on in the ``following`` one."""
+    """Tell whether a sentence ends with a line instead of continuing in the ``following`` one."""
     line, following = line.rstrip(), following.lstrip()
     if not line or not following or _SENTENCE_END.search(line):
         return True
@@ -274,7 +274,7 @@ def _has_letters(tokens: Sequence[Token]) -> bool:
 
 
 def _trimmed(tokens: Sequence[Token], start: int, stop: int) -> Span:
-    """Leave out what is at the ends of a stretch and no part of its sentences."""
+    """Trim tokens at the ends of a stretch that are not part of its sentences."""
     mates = _mates(tokens, start, stop)
     n_texts = [0, *accumulate(map(_has_text, tokens[start:stop]))]  # before each token
     first, last = start, stop - 1
@@ -295,7 +295,7 @@ def _has_text(token: Token) -> bool:
 
 
 def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
-    """Return the places of the two marks of each pair, both ways."""
+    """Map the index of each mark of a pair to the index of its partner."""
     mates: dict[int, int] = {}
     opened: dict[int, int] = {}
     for place in range(start, stop):
@@ -309,7 +309,7 @@ def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
 
 
 def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
-    """Return the unit of a stretch; marks beside each other share a tag."""
+    """Return the unit of a stretch; adjacent marks share a tag."""
     mates = _mates(tokens, start, stop)
     text, marks, closing = "", dict[str, Sequence[Mark]](), dict[int, tuple[str, int]]()
     punctuation: list[Punctuation] = []
@@ -348,7 +348,7 @@ def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
 
 
 def _n_alike(tokens: Sequence[Token], place: int, stop: int, mates: dict[int, int]) -> int:
-    """Return how many marks from ``place`` on have one tag: points, or pairs directly inside of each other."""
+    """Return how many marks from ``place`` on share a tag: points, or directly nested pairs."""
     first, size = tokens[place], 1
     while place + size < stop and isinstance(first, Mark):
         token = tokens[place + size]

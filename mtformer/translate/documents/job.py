@@ -38,8 +38,8 @@ class _Waiting:
     """A document whose units are being translated.
 
     Attributes:
-        task: where it is, and where its translation goes.
-        n_units: how many units it has.
+        task: its file, and the file of its translation.
+        n_units: the number of its units.
         document: the document; None if its units were translated before the job was resumed.
     """
 
@@ -50,15 +50,15 @@ class _Waiting:
 
 @dataclass
 class Documents:
-    """Documents that are read when their units are due, and written when they have all translations.
+    """Documents that are read when their units are needed, and written when all units are translated.
 
     Attributes:
         tasks: the documents.
-        settings: the languages, and how they are read and written.
-        goes_on: whether a document that cannot be read is left out, instead of ending the job.
+        settings: the languages, and how documents are read and written.
+        goes_on: whether a document that cannot be read is skipped instead of ending the job.
         on_written: called with the file of each document when it is written.
-        skipped: the numbers, from 1, of the tasks whose output was there before the job.
-        is_new: whether the units that are read are new, rather than translated before the job was resumed.
+        skipped: the numbers, from 1, of the tasks whose output existed before the job.
+        is_new: whether the next units are new, rather than translated before the job was resumed.
     """
 
     tasks: Sequence[Task]
@@ -76,7 +76,7 @@ class Documents:
         """Yield the units of all documents that are not skipped, numbered from 1.
 
         Raises:
-            UserError: a document cannot be read, unless the job goes on.
+            UserError: a document cannot be read, unless ``goes_on``.
         """
         n_units, skipped = 0, set(self.skipped)
         for number, task in enumerate(self.tasks, 1):
@@ -100,7 +100,7 @@ class Documents:
         """Take the next translations, and write the documents that are complete.
 
         Raises:
-            UserError: a document is damaged where nothing had to be read before, unless the job goes on.
+            UserError: a part of a document that was not read before is damaged, unless ``goes_on``.
             MtformerError: a document cannot be written.
         """
         self._lines += translations
@@ -112,7 +112,7 @@ class Documents:
                 self._leave_out(error)
 
     def place(self, number: int) -> tuple[Path, int]:
-        """Return the document of a unit, and its number there."""
+        """Return the document of a unit, and the number of the unit in it."""
         document = bisect_right(self._starts, number - 1) - 1
         return self._read[document], number - self._starts[document]
 
@@ -128,7 +128,7 @@ class Documents:
         target = task.target(self.settings.tgt_lang)
         if target.exists() and not task.is_named:
             if waiting.document is None:
-                log.info("%s is there already", target)
+                log.info("%s exists already", target)
                 return
             raise UserError(f"{target} has appeared and would be replaced: move it, and continue with --resume")
         if not translations:
@@ -171,35 +171,35 @@ class UnitsJob(TranslationJob):
         return self.documents.units()
 
     def settings(self) -> dict[str, str]:
-        """Return the settings, to which the documents belong, and which of them are skipped."""
+        """Return the settings, which include the documents and the numbers of skipped ones."""
         names = [f"{task.input}\n{task.target(self.documents.settings.tgt_lang)}\n" for task in self.documents.tasks]
         skipped = {_SKIPPED: ", ".join(map(str, self.documents.skipped))} if self.documents.skipped else {}
         return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **skipped, **super().settings()}
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
-        """Return the function that translates a window of units, which are new from now on."""
+        """Return the function that translates a window of units; units read from now on are new."""
         self.documents.is_new = True
         return super().work(*translators)
 
     def proceed(self, text: str) -> None:
-        """Write the documents that are complete."""
+        """Write the complete documents."""
         self.documents.add(text.split("\n")[:-1])
 
     def place(self, number: int) -> str:
-        """Return where a unit is."""
+        """Return the place of a unit, for messages."""
         path, in_document = self.documents.place(number)
         return f"unit {in_document} of {path}"
 
     def places(self, tally: Tally) -> str:
-        """Return how many units are meant, and where the first of them are."""
-        found = groupby(map(self.documents.place, tally.first), lambda each: each[0])
-        shown = [f"{path}: {', '.join(str(number) for _, number in numbers)}" for path, numbers in found]
+        """Return the number of units in a tally, and the places of the first ones, for messages."""
+        by_path = groupby(map(self.documents.place, tally.first), lambda place: place[0])
+        shown = [f"{path}: {', '.join(str(number) for _, number in numbers)}" for path, numbers in by_path]
         more = ", …" if tally.n_lines > len(tally.first) else ""
         return f"{counted(tally.n_lines, 'unit')} ({'; '.join(shown)}{more})"
 
     @property
     def _copies(self) -> bool:
-        """A document keeps the text that cannot be translated, rather than losing it."""
+        """Whether text that cannot be translated is copied: a document must not lose it."""
         return self.source.on_error is not OnError.stop
 
 
@@ -215,16 +215,16 @@ def translate_documents(
     """Translate documents.
 
     Args:
-        tasks: which, and where their translations go.
-        job: the model and the options. If it is resumed, outputs that are there stay, whoever has written them.
+        tasks: the documents, and the files of their translations.
+        job: the model and the options. If it is resumed, existing outputs are kept, whoever has written them.
         translator: translates.
         settings: the languages, and how the documents are read and written.
-        read: files that are read besides, which no translation may replace.
+        read: other files that are read, which no translation may replace.
         on_written: called with the file of each document when it is written.
 
     Raises:
-        UserError: a document cannot be read, unless the job goes on with the others; or a translation would replace
-            what has to stay.
+        UserError: a document cannot be read, unless the job skips such documents; or a translation would replace a
+            file that must be kept.
         MtformerError: a document cannot be written.
     """
     tasks = without_translations(tasks, settings.tgt_lang)
@@ -256,13 +256,13 @@ def translate_documents(
 
 
 def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | None) -> list[int]:
-    """Return the numbers, from 1, of the documents that are not translated, as their outputs are there.
+    """Return the numbers, from 1, of the documents that are skipped because their outputs exist.
 
     Args:
         tasks: the documents.
         tgt_lang: the target language.
-        earlier: the settings of the unfinished job if there is one. It has written outputs of its own, so only those
-            count that were there before it.
+        earlier: the settings of the unfinished job, if any. It has written outputs of its own, so only outputs count
+            that existed before it.
     """
     present = present_before(tasks, tgt_lang)
     if earlier is None:
