@@ -17,7 +17,7 @@ from mtformer.browser.pack import count_parameters
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.explain.explanation import describe, explain
 from mtformer.explain.live import render_lesson
-from mtformer.export.html import write_page
+from mtformer.export.html import render_page
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
@@ -49,7 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, started() as opener:
         for model in arguments.models:
             bundle = load_bundle(find_model(model))
-            path = write_page(Path(folder) / "page.html", bundle)
+            path = Path(folder) / "page.html"
+            path.write_text(render_page(bundle), encoding="utf-8")
             opened, translated = [], []
             for _ in range(arguments.rounds):
                 with opener(path) as page:

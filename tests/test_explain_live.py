@@ -310,7 +310,7 @@ def test_a_forced_token_is_chosen_and_the_rest_follows(bundles: dict[str, Bundle
 def lesson_path(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lesson") / "lesson.html"
     result = trained.mtformer("explain", SENTENCES[0], "--output", path)
-    assert (result.status, result.stdout) == (0, "")
+    assert (result.status, result.stdout) == (0, f"{path}\n")
     return path
 
 
@@ -512,7 +512,7 @@ def test_a_model_too_large_for_a_lesson_gets_a_page_about_the_sentence(
     result = trained.mtformer("explain", SENTENCES[0], "--output", tmp_path / "page.html")
     assert result.status == 0
     assert "million parameters: a page with it would take" in result.stderr
-    assert "about this sentence alone" in result.stderr
+    assert "about this sentence only" in result.stderr
     assert 'id="weights"' not in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -55,7 +55,7 @@ def page_of(bundle: Bundle, opener: Opener, tmp_path: Path) -> Callable[..., Any
     @contextmanager
     def opened(**changes: Any) -> Iterator[Page]:
         changed = replace(bundle, header=bundle.header.model_copy(update=changes))
-        html.write_page(tmp_path / "page.html", changed)
+        (tmp_path / "page.html").write_text(html.render_page(changed), encoding="utf-8")
         with opener(tmp_path / "page.html") as page:
             yield page
 
@@ -381,7 +381,8 @@ def test_an_app_translates_when_its_server_is_gone(trained: Project, opener: Ope
     ("options", "message"),
     [
         (["--output", "page.txt"], "--output page.txt: name a page, page.html, or a folder for a web server"),
-        (["--output", "there.html"], "there.html exists: name a new file with --output"),
+        (["--output", "there.html"], "there.html exists and is not a page of mtformer: name another file"),
+        (["--output", "none/new.html"], "cannot write none/new.html: No such file or directory"),
         (["--output", "runs"], "runs exists: name a new folder with --output"),
         (["--output", "-"], "--output -: standard output is for the path of the page; name a file"),
         (["--output", "new.html", "--quantization", "int4"], "a page stores weights as int8 or float32"),
@@ -396,6 +397,20 @@ def test_bad_input_is_explained(copied: Project, options: list[str], message: st
     assert message in result.stderr and result.stderr.count("\n") == 1
     assert sorted(copied.folder.rglob("*")) == before
     assert (copied.folder / "there.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "command", ["export runs/config --to html", "report --no-test runs/config", "explain --fixed a"]
+)
+def test_a_page_replaces_an_earlier_page_and_no_other_file(copied: Project, command: str) -> None:
+    page = copied.folder / "page.html"
+    for _ in range(2):
+        result = copied.mtformer(*command.split(), "--output", page)
+        assert (result.status, result.stdout) == (0, f"{page}\n"), result.stderr
+    page.write_text("mine")
+    result = copied.mtformer(*command.split(), "--output", page)
+    assert (result.status, result.stdout, page.read_text()) == (2, "", "mine")
+    assert f"{page} exists and is not a page of mtformer: name another file with --output\n" in result.stderr
 
 
 def test_a_model_that_is_too_large_is_refused(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,6 +264,21 @@ def require_file(option: str, path: Path | None, shown: str) -> None:
         raise UserError(f"{option} {path}: standard output is for {shown}; name a file")
 
 
+def require_own_page(path: Path | None) -> None:
+    """Refuse a page to write that would replace another file than an earlier page.
+
+    Raises:
+        UserError: it would.
+    """
+    from mtformer.support.page import POLICY
+    from mtformer.text.lines import open_input
+
+    if path is not None and path.is_file():
+        with open_input(path) as file:
+            if POLICY.encode() not in file.read(1_000):
+                raise UserError(f"{path} exists and is not a page of mtformer: name another file with --output")
+
+
 def columns() -> int:
     """Return the width to print at: that of the terminal, within readable limits, or 100 where there is none."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))

@@ -97,6 +97,7 @@ def report(
     from mtformer.report.writing import write_report
 
     options.require_file("--output", output, "the path of the page")
+    options.require_own_page(output)
     options.print_result(write_report(runs, output, with_test=not no_test, device=device))
 
 
@@ -157,7 +158,7 @@ def export(
         "The program to export for; html: a browser; argos: Argos Translate and LibreTranslate."
     ),
     output: Path = option(
-        "A new folder for the model; html: a new file such as demo.html, or a folder for a web server; argos: a new "
+        "A new folder for the model; html: a file such as demo.html, or a folder for a web server; argos: a new "
         "file such as en_de.argosmodel.",
         metavar="PATH",
     ),
@@ -202,19 +203,26 @@ def export(
 def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
     """Write the page of a bundle."""
     from mtformer.support.files import require_new_folder
+    from mtformer.text.lines import open_output
 
     options.require_file("--output", output, "the path of the page")
     is_file = output.suffix.lower() in (".html", ".htm")
     if not is_file and MimeTypes().guess_type(output.name)[0]:  # not the system, for which .com may be one
         raise UserError(f"--output {output}: name a page, {output.with_suffix('.html')}, or a folder for a web server")
-    require_new_folder(output, "--output", kind="file" if is_file else "folder")
+    if is_file:
+        options.require_own_page(output)
+    else:
+        require_new_folder(output, "--output")
 
     from mtformer.bundle.format import load_bundle
-    from mtformer.export.html import parse_quantization, write_app, write_page
+    from mtformer.export.html import parse_quantization, render_page, write_app
 
     stored = parse_quantization(quantization)
-    bundle = load_bundle(path)
-    return write_page(output, bundle, stored) if is_file else write_app(output, bundle, stored)
+    if not is_file:
+        return write_app(output, load_bundle(path), stored)
+    with open_output(output) as file:  # before the work
+        file.write(render_page(load_bundle(path), stored))
+    return output
 
 
 def _write_argos(path: Path, output: Path, quantization: str) -> Path:

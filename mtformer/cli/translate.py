@@ -368,6 +368,7 @@ def explain(
     path = find_model(model)
     run = RunFolder(path.parent)
     require_distinct(page.output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])
+    options.require_own_page(page.output)
     bundle = load_bundle(path).toward(**vars(direction))
     focus = Focus(shown.kind, shown.layer, shown.head)
     focus.require(bundle.header.architecture)
@@ -391,7 +392,8 @@ def explain(
         html = page.page(bundle, explanation.to_dict(), focus)
         with open_output(page.output) as file:
             file.write(html)
-        log.info("the page is written to %s", page.output)
+        if page.format is None:
+            options.print_result(page.output)
     if page.format == "json":
         options.print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
     elif page.format == "text" or page.output is None:

@@ -14,7 +14,7 @@ from mtformer.bundle.format import Bundle
 from mtformer.runs.description import describe_model
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
-from mtformer.support.files import write_atomically, write_new_folder
+from mtformer.support.files import write_new_folder
 from mtformer.support.page import assemble
 
 MAX_BYTES = 200_000_000  # of a page
@@ -43,25 +43,8 @@ def parse_quantization(name: str | None) -> Quantization:
     raise UserError(f"--quantization {name}: a page stores weights as {' or '.join(get_args(Quantization))}")
 
 
-def write_page(output: Path, bundle: Bundle, quantization: Quantization = "int8") -> Path:
-    """Write a page that translates with a model, without a server and without a network.
-
-    Args:
-        output: the file.
-        bundle: the model.
-        quantization: how the page stores the weights.
-
-    Raises:
-        UserError: a page cannot run the model, or the model is too large for a page.
-        MtformerError: the file cannot be written.
-    """
-    page = render_page(bundle, quantization).encode()
-    write_atomically(output, lambda path: path.write_bytes(page))
-    return output
-
-
 def write_app(output: Path, bundle: Bundle, quantization: Quantization = "int8") -> Path:
-    """Write a folder with such a page, ``index.html``, which browsers can install as an app from any web server.
+    """Write a folder with the page of a model, ``index.html``, which browsers can install from any web server.
 
     Returns:
         ``output``, a new folder; or the one beside it that has the files, if something is at ``output`` by now.

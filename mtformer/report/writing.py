@@ -23,7 +23,6 @@ from mtformer.report.test_set import translate_test_set
 from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct
 from mtformer.support.progress import clock
 from mtformer.text.lines import open_output
 
@@ -43,8 +42,7 @@ def write_report(
         device: where to translate.
 
     Raises:
-        UserError: one of ``paths`` is not the folder of a run, or is given twice; or ``output`` is a file of a run or
-            of its texts.
+        UserError: one of ``paths`` is not the folder of a run, or is given twice.
         MtformerError: the page cannot be written.
     """
     runs = [gather(path) for path in paths]
@@ -54,7 +52,6 @@ def write_report(
             raise UserError(f"{path} is given twice")
     folder = paths[0] if len(runs) == 1 else Path(os.path.normpath(paths[0] / ".."))  # Path(".").parent is "."
     target = output or RunFolder(folder).report
-    require_distinct(target, [file for run in runs for file in _files_of(run)])
     for run in runs:
         if run.is_training:
             log.info("%s is still training: the page shows what there is", run.folder.path)
@@ -74,14 +71,6 @@ def refresh_report(folder: RunFolder, is_training: bool) -> None:
             file.write(page)
     except Exception as error:
         log.warning("the report was not written: %s", error)
-
-
-def _files_of(run: Contents) -> list[Path]:
-    """List the files of a run and of its texts, which the page must not replace; an earlier page is not among them."""
-    data = run.config.data
-    texts = [value for source in (*data.train, *data.valid, *data.test) for _, value in source]
-    own = [file for file in run.folder.path.rglob("*") if file.is_file() and file != run.folder.report]
-    return own + [value for value in texts if isinstance(value, Path)]
 
 
 def _side_by_side(runs: Sequence[Contents]) -> str:

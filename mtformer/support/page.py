@@ -9,9 +9,9 @@ from typing import Any
 MAX_PAGE_BYTES = 2_000_000
 
 # The page may use what it contains and nothing else: the browser itself refuses everything that would need a network.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src 'unsafe-inline'"
 # A page that runs a model does so in a worker made of its own scripts, and in WebAssembly; still without eval.
-_COMPUTING_POLICY = _POLICY + " 'wasm-unsafe-eval'; worker-src blob:"
+_COMPUTING_POLICY = POLICY + " 'wasm-unsafe-eval'; worker-src blob:"
 # Its server may also give it a service worker, and a manifest with an icon.
 _APP_POLICY = _COMPUTING_POLICY.replace("blob:", "blob: 'self'") + "; manifest-src 'self'"
 
@@ -41,7 +41,7 @@ def assemble(
         manifest: of an app that a browser can install from a server, the name of the file beside the page that
             describes it; the app may also have a service worker.
     """
-    policy = _APP_POLICY if manifest else _COMPUTING_POLICY if computes else _POLICY
+    policy = _APP_POLICY if manifest else _COMPUTING_POLICY if computes else POLICY
     policy += "; connect-src 'self'" * connects
     app = f'<link rel="manifest" href="{manifest}">\n' if manifest else ""
     named = [("mtformer.support", "page.css"), *assets]
