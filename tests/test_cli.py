@@ -662,7 +662,7 @@ def test_an_interrupted_job_keeps_the_old_output_and_resumes(
         patch.setattr(Translator, "translate", interrupted)
         result = trained.mtformer(*command)
     assert result.status == status, result.stderr
-    assert "out.txt.part contains what is done so far" in result.stderr
+    assert "out.txt.part contains the output so far" in result.stderr
     assert (output.read_text(), (tmp_path / "out.txt.part").read_text()) == ("precious", f"{TRANSLATION}\n" * 1_000)
     refused = trained.mtformer(*command)
     assert (refused.status, "--resume" in refused.stderr) == (2, True)

@@ -492,7 +492,7 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
     for arguments, message in (
         (["--resume"], "--resume needs --output"),
         (["a", "--shard", "1/2"], "--shard needs --input"),
-        (["--document", "--n-best", "2", "--input", "test.en"], "--document and --n-best"),
+        (["--document", "--n-best", "2", "--input", "test.en"], "--document with --n-best"),
         (["a", "--nproc", "2"], "several processes (--nproc) need --input and --output"),
         (["--input", "test.en", "--output", "out", "--nproc", "2", "--shard", "1/2"], "--shard does not work with"),
     ):

@@ -155,7 +155,7 @@ def ranked(*numbers: int) -> str:
 @pytest.mark.parametrize(
     ("args", "stdin", "message"),
     [
-        (("--src", "test.en"), "", "give --src and --tgt, or neither"),
+        (("--src", "test.en"), "", "give --src and --tgt, or an --input"),
         (("--rerank",), "", "--rerank needs --src"),
         (("--rerank", "--src", "test.en", "--tgt", "test.de"), "", "--rerank does not work with --tgt"),
         (("--rerank", "--src", "test.en", "--min-score", "1"), "", "--rerank does not work with --min-score"),

@@ -1,4 +1,4 @@
-"""Fuzzy matches: the texts of a translation memory that are similar to one that is translated.
+"""Fuzzy matches: texts of a translation memory that are similar to the text to translate.
 
 Texts are compared by the tokens of the model, which suits all languages. The similarity of two texts is 1 - d/n, where
 d is the edit distance between their tokens and n the number of tokens of the longer one.
@@ -32,8 +32,8 @@ class FuzzyMatches:
         Args:
             memory: its texts.
             tokenizer: the model's.
-            least: the similarity from which texts are matches.
-            max_length: the most tokens, EOS included, that the model takes at once; longer texts are no matches.
+            least: the minimum similarity of a match.
+            max_length: the maximum number of tokens, EOS included, that the model reads; longer texts never match.
 
         Raises:
             UserError: ``least`` is not above 0 and at most 1.
@@ -52,7 +52,7 @@ class FuzzyMatches:
         self._index(rows)
 
     def _index(self, rows: Sequence[NDArray[np.int32]]) -> None:
-        """List for each token the texts that contain it, and weight it by how few these are."""
+        """List the texts that contain each token, and weight rare tokens higher."""
         distinct = list(map(np.unique, rows))
         tokens = np.concatenate([np.zeros(0, np.int32), *distinct])
         texts = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, distinct)))
@@ -82,7 +82,7 @@ class FuzzyMatches:
         return list(matches.values())
 
     def _candidates(self, own: Sequence[int]) -> list[int]:
-        """Return the numbers of the texts that have most tokens in common with a text, rare ones above all."""
+        """Return the indices of the texts that share the most tokens with a text, weighted by rarity."""
         distinct = sorted(set(own))
         lists = [self._texts[self._starts[token] : self._starts[token + 1]] for token in distinct]
         if not sum(map(len, lists)):
@@ -100,7 +100,7 @@ class FuzzyMatches:
         return row
 
     def _own(self, ids: Sequence[int]) -> Sequence[int]:
-        """Return the ids of a text without those before it and EOS."""
+        """Return the ids of a text without its prefix and EOS."""
         return ids[len(self._tokenizer.prefixes.src) : -1]
 
 

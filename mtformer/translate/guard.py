@@ -57,7 +57,7 @@ class Guard:
     """Finds problems of translations: loops, lost numbers, other scripts and others. Cheap if there are none."""
 
     def __init__(self, tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> None:
-        """Take the tokenizer, whose target characters are the expected ones, and the languages."""
+        """Take the tokenizer, whose target vocabulary defines the expected characters, and the languages."""
         self._expected = tokenizer.tgt.characters
         self._languages = (src_lang, tgt_lang)
         self._tokenizer = tokenizer if finds_lost_names(tokenizer, src_lang, tgt_lang) else None
@@ -71,7 +71,7 @@ class Guard:
         self._other_words = re.compile(rf"(?:(?![{letters}])[^\W\d_])+") if letters else None
 
     def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
-        """Return the problems of a translation; none if all seems right.
+        """Return the problems of a translation; none if it seems right.
 
         ``terms`` are those of a glossary in ``source``, whose translations are as they should be.
         """
@@ -103,7 +103,7 @@ class Guard:
         return tuple(problems)
 
     def _loop(self, source: str, translation: str) -> str | None:
-        """Return the problem of a translation that repeats itself; None if it may, as its source does."""
+        """Return the problem of a translation that repeats itself; None if it does not, or its source does, too."""
         n = n_repeats(translation, self._tgt_is_spaced)
         if n < FEWEST_REPEATS:
             return DOUBLED if self._doubles_words(source, translation) else None
@@ -115,7 +115,7 @@ class Guard:
         return REPEATED_MORE if n > n_in_source else None
 
     def _doubles_words(self, source: str, translation: str) -> bool:
-        """Tell whether a translation has a phrase twice in a row that no grammar wants so, and its source has none.
+        """Tell whether a translation ungrammatically doubles a phrase, and its source does not.
 
         Where both have spaces, one in the source excuses one with at most twice or at least half as many words.
         """
@@ -139,7 +139,7 @@ class Guard:
         return word in self._may_double if self._may_double else len(word) <= _MOST_LETTERS_DOUBLED
 
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
-        """Repair a translation as far as that is possible without the model, and note the problems that are left."""
+        """Repair a translation as far as possible without the model, and note the remaining problems."""
         problems = self.problems(source, translation.text, translation.terms)
         repaired, repairs = self._repaired(source, translation, problems) if problems else (translation.text, ())
         if repairs:
@@ -153,7 +153,7 @@ class Guard:
         return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
 
     def lost_names(self, source: str, translation: str, terms: Sequence[Term] = ()) -> list[str]:
-        """Return the names that a translation lacks: no problems that another search may solve."""
+        """Return the names that a translation lacks; another search would not recover them."""
         if self._tokenizer is None:
             return []
         masked = self._mask(source, translation, terms)
@@ -167,7 +167,7 @@ class Guard:
         return not set(wanted).isdisjoint(lost_numbers(source, translation, self._languages))
 
     def is_damaged(self, constrained: Translation, free: Translation) -> bool:
-        """Tell whether a search that had to keep numbers has found something worse than the one that had not.
+        """Tell whether a search constrained to keep numbers has found a worse translation than the free search.
 
         A model that cannot place a number puts it where a noun should be, or leaves out what comes next: "I am eating
         4711." The result is much less probable, or shorter, where a number may take the place of a word or of another
@@ -178,13 +178,13 @@ class Guard:
         return all(now < before for now, before in zip(*map(self._lengths, (constrained, free)), strict=True))
 
     def _lengths(self, translation: Translation) -> tuple[int, int]:
-        """Return how many words there are with and without numbers; characters, if there are no spaces."""
+        """Count the words with and without numbers, or the characters if there are no spaces."""
         words = _WORD.findall(translation.text)
         units: Sequence[str] = words if self._tgt_is_spaced else "".join(words)
         return len(units), sum(not any(map(str.isdigit, unit)) for unit in units)
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """Return a repaired text and the repairs; none if none is possible."""
+        """Return the repaired text and the repairs, if any."""
         if EMPTY in problems:
             return on_one_line(source), ("not translated",)
         if LOOP not in problems:
@@ -194,7 +194,7 @@ class Guard:
         return text.translate(masked.hidden), ("repetition removed",)
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
-        """Put a character of no script in place of each term, once for each time that it was found in the source."""
+        """Mask each term with a character of no script, once for each occurrence in the source."""
         hidden = {}
         for mask, term in enumerate(sorted(terms, key=lambda term: -len(term.tgt)), _FIRST_MASK):
             source, _ = _hide(source, term.src, chr(mask), self._src_is_spaced)
@@ -208,7 +208,7 @@ class Guard:
         return sum(word.isalpha() and word.islower() for word in text.split()) >= _FEWEST_COPIED_WORDS
 
     def _is_other_script(self, source: str, translation: str) -> bool:
-        """Tell whether most letters are of another script than the target language's, and not from the source."""
+        """Tell whether most letters are neither in the target language's script nor from the source."""
         if self._other_words is None:
             return False
         n_other = sum(len(word) for word in self._other_words.findall(translation) if word not in source)
@@ -230,7 +230,7 @@ class _Masked(NamedTuple):
 
 
 def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]:
-    """Return ``text`` with ``mask`` in place of the first ``phrase``, and how that is written there."""
+    """Replace the first ``phrase`` in ``text`` by ``mask``; return the text and the replaced characters."""
     around = (r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "")
     match = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
     return (text, "") if match is None else (text[: match.start()] + mask + text[match.end() :], match[0])
@@ -247,7 +247,7 @@ def _per_token(translation: Translation) -> float:
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
     """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source.
 
-    Its result is all that the beam finds.
+    It returns all hypotheses of the beam.
     """
     is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
     beam_size = options.beam_size * (2 if is_wider else 1)
@@ -267,7 +267,7 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
 
 
 def without_made_up(source: str, translation: Translation) -> Translation:
-    """Drop the slots that a source lacks from its translation: nobody knows what they stand for."""
+    """Drop the slots that the source lacks from its translation: their content is unknown."""
     text = known_slots(translation.text, source)
     if text == translation.text:
         return translation
@@ -276,7 +276,7 @@ def without_made_up(source: str, translation: Translation) -> Translation:
 
 
 def filled(slotted: Slotted, translation: Translation) -> Translation:
-    """Return a translation with what its slots stand for, in its tokens, too."""
+    """Fill in the slots of a translation, and of its tokens."""
     [text], tokens = map(slotted.filled, ([translation.text], translation.tokens))
     notes = (FLAG + REPEATED_SLOTS,) if slotted.repeats(translation.text) else ()
     return replace(translation, text=text, tokens=tuple(tokens)).noted(*notes)

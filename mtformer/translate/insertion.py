@@ -1,4 +1,4 @@
-"""Searches for translations that have certain tokens, with any engine: what a translation lacks is inserted."""
+"""Search for translations that contain certain tokens, with any engine: missing tokens are inserted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,21 +21,20 @@ def plan_with_tokens(
     has_spaces: bool,
     fits: Callable[[Sequence[int]], bool],
 ) -> Plan[Hypothesis]:
-    """Search for a translation that has certain tokens.
+    """Search for a translation that contains certain tokens.
 
-    As long as the translation lacks some, the first of these is put at each place of it, and the rest is translated
-    anew, with a small beam. The best of these translations is that with the most needed tokens, and then the likeliest
-    that fits.
+    While tokens are missing, the first missing one is tried at each position, and the rest is translated anew with a
+    small beam. The best of these translations has the most needed tokens; among equals, it is the likeliest that fits.
 
     Args:
         request: the sentence.
         needed: the ids of the tokens.
         space: the id of the token for a space, with which each text starts.
-        has_spaces: whether there is one before each of the tokens.
-        fits: tells whether the tokens of a translation can be taken.
+        has_spaces: whether a space precedes each of the tokens.
+        fits: tells whether the tokens of a translation are acceptable.
 
     Returns:
-        The translation, which lacks some of the tokens if it lacked many, or if each attempt has lost another one.
+        The translation. It lacks some of the tokens if it lacked many, or if each attempt has lost another one.
     """
     options = request.options.updated(beam_size=_BEAM_SIZE, n_best=1, mbr=0)
     request = replace(request, options=options, token_log_probs=True)

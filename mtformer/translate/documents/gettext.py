@@ -51,7 +51,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     try:
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        raise UserError(f"{settings.name}: the text is not in {encoding.upper()}, as it declares") from None
+        raise UserError(f"{settings.name}: the text is not {encoding.upper()}, its declared encoding") from None
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []

@@ -79,7 +79,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 
 def _end_of_front_matter(text: str) -> int:
-    """Return where the text begins: two rules with text between them are no front matter."""
+    """Return the start of the text; two rules with text between them are not front matter."""
     front, start = _FRONT_MATTER.match(text), len(text) - len(text.removeprefix("\ufeff"))
     if front is None:
         return start
@@ -96,7 +96,7 @@ def _end_of_front_matter(text: str) -> int:
 
 
 def _opaque_lines(text: str, starts: Sequence[int]) -> set[int]:
-    """Return the numbers of the lines that stay as they are, as no text may join them."""
+    """Return the numbers of the lines that stay unchanged and are never joined with text."""
     found: set[int] = set()
     for match in _OPAQUE.finditer(text, starts[0]):
         found.update(range(bisect_right(starts, match.start()) - 1, bisect_left(starts, match.end())))
@@ -104,7 +104,7 @@ def _opaque_lines(text: str, starts: Sequence[int]) -> set[int]:
 
 
 def _spans(text: str, content: str, position: int, starts: Sequence[int]) -> list[Span]:
-    """Return where the lines of a paragraph's content stand in the source, from ``position`` on.
+    """Return the source spans of the lines of a paragraph, searched from ``position`` on.
 
     Args:
         text: the source.
@@ -124,7 +124,7 @@ def _spans(text: str, content: str, position: int, starts: Sequence[int]) -> lis
 
 
 def _apart(text: str, spans: Sequence[Span], is_opaque: Sequence[bool]) -> Iterator[list[Span]]:
-    """Yield the lines of a paragraph that are read together."""
+    """Divide the lines of a paragraph into groups that are read together."""
     lines: list[Span] = []
     for number, (begin, end) in enumerate(spans):
         definition = _DEFINITION.match(text, begin, end)
@@ -137,7 +137,7 @@ def _apart(text: str, spans: Sequence[Span], is_opaque: Sequence[bool]) -> Itera
 
 
 def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[str]) -> Iterator[Block]:
-    """Yield the paragraph of these lines, of which a hard break ends a unit."""
+    """Yield the paragraph of these lines; a hard line break ends a unit."""
     if not spans:
         return
     note = _NOTE.match(text, *spans[0])
@@ -171,7 +171,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
 
 
 def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:
-    """Put tags in the place of what must not be translated, such as footnotes and the names of definitions.
+    """Replace text that must not be translated, such as footnotes and names of definitions, by tags.
 
     Args:
         unit: the text.
@@ -205,7 +205,7 @@ def _always_escaped(unit: str) -> frozenset[str]:
 
 
 def _guarded(src: str, tgt: str, *, is_cell: bool, escaped: frozenset[str]) -> str:
-    """Escape what would mean something else, such as the start of a translation that would begin a list."""
+    """Escape text that Markdown would read differently, such as a start that looks like a list item."""
     tgt = "".join(f"\\{character}" if character in escaped else character for character in tgt) if escaped else tgt
     if is_cell:
         return tgt.replace("|", "\\|")

@@ -32,8 +32,8 @@ class MarkupToken(NamedTuple):
     """A tag or a text.
 
     Attributes:
-        kind: which.
-        name: of a tag; in XML with the usual prefix of its namespace.
+        kind: its kind.
+        name: the name of a tag; in XML with the usual prefix of its namespace.
         start: where it starts in the source, in characters.
         end: where it ends.
     """
@@ -50,10 +50,10 @@ class MarkupSource:
 
     Attributes:
         text: the source.
-        tokens: all of it, in order.
-        is_html: whether the ends of elements may be left out.
-        ends: for each START its END, by their numbers.
-        last: for each START without an END the last token inside of it.
+        tokens: all tokens, in order.
+        is_html: whether end tags may be left out.
+        ends: the index of the END of each START.
+        last: the index of the last token inside each START without an END.
     """
 
     text: str
@@ -85,25 +85,25 @@ class MarkupSource:
         self.ends, self.last = ends, inside | dict.fromkeys(opened, len(self.tokens) - 1)
 
     def end(self, number: int) -> int:
-        """Return the number of the last token of the element which a token begins; an EMPTY has itself."""
+        """Return the index of the last token of the element that a token begins; for an EMPTY, of the token itself."""
         return self.ends.get(number, self.last.get(number, number))
 
     def attributes(self, number: int) -> dict[str, str]:
-        """Return the attributes of a tag by their names, as they are written."""
+        """Return the attributes of a tag by name, with their values as written."""
         _, _, start, end = self.tokens[number]
         return {name: unescape(self.text[begin:stop]) for name, begin, stop in self.attribute_spans(start, end)}
 
     def written(self, number: int) -> str:
-        """Return a token as it is written."""
+        """Return the source of a token."""
         _, _, start, end = self.tokens[number]
         return self.text[start:end]
 
     def span(self, element: int) -> tuple[int, int]:
-        """Return where an element stands, in characters."""
+        """Return the span of an element, in characters."""
         return self.tokens[element].start, self.tokens[self.end(element)].end
 
     def children(self, start: int, stop: int) -> Iterator[int]:
-        """Yield the elements among some tokens, those inside of others left out."""
+        """Yield the outermost elements among some tokens."""
         number = start
         while number < stop:
             if self.tokens[number].kind in (TokenKind.START, TokenKind.EMPTY):
@@ -112,7 +112,7 @@ class MarkupSource:
             number += 1
 
     def elements(self, *names: str, within: int | None = None) -> Iterator[int]:
-        """Yield the elements of some names, or those within another, but for those inside of each other."""
+        """Yield the outermost elements with some names, in the document or in an element."""
         number, stop = (0, len(self.tokens)) if within is None else (within + 1, self.end(within))
         while number < stop:
             kind, name, _, _ = self.tokens[number]
@@ -208,12 +208,12 @@ _CONTROL = re.compile("[\x80-\x9f]")
 
 
 def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCODING) -> tuple[str, str]:
-    """Return a text and its encoding: that of its byte order mark, or that which it declares, or else UTF-8.
+    """Return a text and its encoding: by its byte order mark, by its declaration, or else UTF-8.
 
     The byte order mark of UTF-16 is the first character of the text.
 
     Raises:
-        UserError: the text has another one; the message names it.
+        UserError: the text is not in this encoding, which the message names.
     """
     encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), None)
     declared = None if encoding else declaration.search(content[:1024])
@@ -229,7 +229,7 @@ def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCO
 
 
 def _encodings(named: str) -> Iterator[str]:
-    """Yield the encodings that a text may have, given the name of that which it declares."""
+    """Yield the possible encodings of a text, given the name of the declared one."""
     with suppress(LookupError):
         encoding = codecs.lookup(named).name
         if encoding not in _NO_ENCODINGS:
@@ -316,12 +316,12 @@ def read_html(text: str, name: str) -> MarkupSource:
 
 
 def read_markup(text: str) -> MarkupSource:
-    """Read a text with tags of any kind, of which only those that have both of their tags are elements."""
+    """Read a text with tags of any kind; only those with both a start and an end tag are elements."""
     return MarkupSource(text, list(_html_tokens(text)))
 
 
 def _html_tokens(text: str) -> Iterator[MarkupToken]:
-    """Yield tokens in time that grows with the text, whatever it is: it may come from anyone."""
+    """Yield tokens in linear time for any text, since it may come from an attacker."""
     position, text_start = 0, 0
     while position < len(text):
         match = _HTML.match(text, position)
@@ -353,7 +353,7 @@ def _html_tokens(text: str) -> Iterator[MarkupToken]:
 
 
 def _end_of_other(text: str, start: int) -> int | None:
-    """Return where a comment, a declaration or the like ends; None if there is none."""
+    """Return the end of a comment, a declaration or the like; None if there is none."""
     if text.startswith("<!--", start):
         end = text.find("-->", start + 4)
         return end + 3 if end >= 0 else len(text)

@@ -39,9 +39,9 @@ _BRANCH = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
 
 
 def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterator[Block]:
-    """Yield the block of a message, if there is something to translate.
+    """Yield the block of a message, if it has text to translate.
 
-    The messages among which a plural or a select of ICU chooses are units of their own.
+    The variants of an ICU plural or select are separate units.
     """
     parts = _choice(text)
     if parts is None:
@@ -53,7 +53,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
 
 
 def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
-    """Return the parts of a message that is one choice, and whether each is a message; None if it is another."""
+    """Return the parts of a message that is a single choice, and whether each is a message; else None."""
     start = _CHOICE.match(text)
     if start is None or depth == _MAX_DEPTH:
         return None
@@ -67,7 +67,7 @@ def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the place of the brace that closes the one before ``start``."""
+    """Return the index of the brace that closes the one before ``start``."""
     depth = 1
     for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
@@ -102,11 +102,11 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
 
 
 class _Members(list[tuple[str, object]]):
-    """The keys and values of an object of JSON, with those that are there twice."""
+    """The keys and values of a JSON object, duplicates included."""
 
 
 def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
-    """Yield each string that is a value, in order, with its key and whether it is for translators."""
+    """Yield each string value, in order, with its key and whether it is a note for translators."""
     waiting: list[tuple[str, object, bool]] = [("", tree, False)]
     while waiting:
         key, value, is_note = waiting.pop()
@@ -123,7 +123,7 @@ def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
 
 
 def read_yaml(content: bytes, settings: Settings) -> TextDocument:
-    """Read a file of messages in YAML; if its only key is the source language, as in Rails, that becomes the target's.
+    """Read a file of messages in YAML; if its only key is the source language, as in Rails, the target replaces it.
 
     Raises:
         UserError: it is not YAML.
@@ -152,7 +152,7 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
 
 
 def _span(text: str, event: yaml.ScalarEvent) -> Span:
-    """Return where a scalar is written, without its anchor and its tag."""
+    """Return the span of a scalar, without its anchor and its tag."""
     assert event.start_mark is not None and event.end_mark is not None
     shift = text.startswith(_BOM)
     start, end = event.start_mark.index + shift, event.end_mark.index + shift
@@ -181,13 +181,13 @@ def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
 
 
 def _is_plain_text(value: str) -> bool:
-    """Tell whether a scalar without quotes is text, and no number, date or truth value."""
+    """Tell whether an unquoted scalar is text rather than a number, date or truth value."""
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers
     return not any(pattern.match(value) for _, pattern in [*resolvers.get(value[:1], ()), *resolvers.get(None, ())])
 
 
 def _yaml_scalar(written: str, style: str | None, old: str, text: str) -> str:
-    """Write a text in the style of the scalar that it replaces, if it can be.
+    """Write a text in the style of the scalar that it replaces, if possible.
 
     Args:
         written: the scalar as it is written.

@@ -1,4 +1,4 @@
-"""Office Open XML: Word, PowerPoint and Excel. Macros and all else are copied, and nothing is run."""
+"""Office Open XML: Word, PowerPoint and Excel. Macros and all other parts are copied; nothing is executed."""
 
 import re
 from collections.abc import Iterable
@@ -35,17 +35,17 @@ _NUMBER = re.compile(r"\d+")
 def _read(
     content: bytes, settings: Settings, *, program: str, main: str, patterns: Iterable[tuple[str, Dialect]]
 ) -> ArchiveDocument:
-    """Read a document; the headings of tables in a workbook stay, as formulas name them.
+    """Read a document; headings of tables in a workbook are kept, because formulas refer to them.
 
     Args:
         content: its bytes.
         settings: how it is read.
-        program: what made it.
+        program: the program that wrote it.
         main: the name of its main part.
-        patterns: the names of its parts with text, and how that is written there.
+        patterns: the names of its parts with text, and the dialect of each.
 
     Raises:
-        UserError: it is no such document, damaged, encrypted or too large.
+        UserError: it is not such a document, or is damaged, encrypted or too large.
     """
     archive = Archive(content, settings.name)
     names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
@@ -87,7 +87,7 @@ def _headings(archive: Archive) -> frozenset[str]:
 
 
 def _plain(block: Block) -> str:
-    """Return the text of a cell, with those of its marks that stand for characters."""
+    """Return the text of a cell, including marks that stand for characters."""
     parts = (
         token.text if isinstance(token, Text) else "".join(p for p in token.raw if isinstance(p, str))
         for token in block.tokens
@@ -96,5 +96,5 @@ def _plain(block: Block) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return a text of a workbook with its codes decoded and its spaces simplified, by which headings are compared."""
+    """Decode the codes of a workbook text and simplify its spaces, to compare headings."""
     return " ".join(re.sub("_x([0-9A-Fa-f]{4})_", lambda code: chr(int(code[1], 16)), text).split())

@@ -42,7 +42,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     """Read a text, a table or slides.
 
     Raises:
-        UserError: it is none of these, damaged, encrypted or too large.
+        UserError: it is not such a document, or is damaged, encrypted or too large.
     """
     archive = Archive(content, settings.name)
     if "content.xml" not in archive.names:

@@ -20,9 +20,9 @@ def point(source: MarkupSource, number: int, raw: Raw, *, has_text: bool = False
     """Return the mark of an element that has no text to translate; see :func:`paired` for those with a partner.
 
     Args:
-        source: where it stands.
-        number: its number.
-        raw: how it is written.
+        source: the source that contains it.
+        number: the index of its token.
+        raw: its source text.
         has_text: whether it stands for text.
     """
     name = source.tokens[number].name
@@ -70,7 +70,7 @@ def paired(tokens: Sequence[Token], *, joins: bool = True) -> list[Token]:
 
 
 def _nested(tokens: Sequence[Token], mates: dict[int, int]) -> set[int]:
-    """Return the places of the starts that are nested with all other pairs, of which those of elements count first."""
+    """Return the indices of the starts that nest with all other pairs; pairs of elements take precedence."""
     ends = {token.pair for token in tokens if isinstance(token, Mark) and token.kind is Kind.CLOSE and not token.name}
     nested: set[int] = set()
     opened: list[int] = []

@@ -1,4 +1,4 @@
-"""Text without markup of the format around it: messages, cells, captions. Tags in it are those of its author.
+"""Text without markup of its format: messages, cells, captions. Any tags in it are the author's.
 
 Lines that were wrapped are joined, as in a text document, and their translation is wrapped again.
 """
@@ -21,10 +21,10 @@ def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept:
     """Yield the block of a text, if it has letters.
 
     Args:
-        span: what is replaced by the translation.
+        span: the span that the translation replaces.
         text: the text, without the file's escapes.
         finish: escapes the translation.
-        is_kept: whether the file stays as it is where the translation equals the text.
+        is_kept: whether the file stays unchanged where the translation equals the text.
     """
     if not _HALF.search(text):
         tokens, found = plain_segments([(text, True)], joins=True)
@@ -51,7 +51,7 @@ def plain_segments(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[l
 
 
 def _paragraphs(text: str, *, joins: bool) -> Iterator[tuple[str, Paragraph | None]]:
-    """Yield the parts of a text, and for each that has letters how it is laid out."""
+    """Yield the parts of a text, with the layout of each part that has letters."""
     lines = text.split("\n")
     numbered = [Line(number, line) for number, line in enumerate(lines)]
     joined = list(paragraphs(numbered)) if joins and len(lines) > 1 else list(map(Paragraph.of_line, numbered))

@@ -33,9 +33,9 @@ class _Field:
 
     Attributes:
         pair: its number.
-        raw: what has been read of it, as long as no text in it is translated.
+        raw: the source read so far, as long as no text in it is translated.
         code: its code.
-        depth: how many fields are open, itself and those inside of it.
+        depth: the number of open fields, including itself and nested ones.
         is_open: whether its text is translated.
     """
 
@@ -53,9 +53,9 @@ def paragraphs(
 
     Args:
         source: the part.
-        dialect: the names in it.
+        dialect: the names of its elements.
         joins: whether pairs of empty elements go around words; see :func:`.paired`.
-        within: the tokens among which they are, from the first to before the last; None for all.
+        within: the range of tokens to search, end exclusive; None for all.
     """
     number, stop = within or (0, len(source.tokens))
     while number < stop:
@@ -73,7 +73,7 @@ class _Paragraph:
     """Collects the text and the marks of a paragraph.
 
     Attributes:
-        nested: the tokens inside of it that may have paragraphs of their own, such as those of a text box.
+        nested: the ranges of tokens that may contain paragraphs of their own, such as text boxes.
     """
 
     def __init__(self, source: MarkupSource, dialect: Dialect, start: int) -> None:
@@ -122,7 +122,7 @@ class _Paragraph:
         return f"<{self._prefix}r>{format}{content}</{self._prefix}r>"
 
     def _bare_block(self, number: int) -> Iterator[Block]:
-        """Yield a paragraph that is a text element, and drop what follows and belongs to the source's characters."""
+        """Yield a paragraph that is a text element, and drop following elements tied to the source's characters."""
         following = self._source.children(self._source.end(number) + 1, self._stop)
         if not all(self._tokens[each].name in self._dialect.dropped for each in following):
             return
@@ -154,7 +154,7 @@ class _Paragraph:
                 self.nested.append((number + 1, end))
 
     def _container(self, start: int, stop: int) -> None:
-        """Add what stands around runs, with its properties, as a pair of marks."""
+        """Add an element around runs, with its properties, as a pair of marks."""
         children = list(self._source.children(start + 1, stop))
         if self._tokens[start].name == "w:fldSimple" and not _is_translated(
             self._source.attributes(start).get(f"{self._prefix}instr", "")
@@ -201,7 +201,7 @@ class _Paragraph:
                 self.nested.append((number + 1, self._source.end(number)))
 
     def _ruby(self, number: int, raw: Raw) -> None:
-        """Add characters with their reading, which stays."""
+        """Add characters with their reading, which is kept."""
         before, _, after = raw
         start, end = self._source.span(number)
         children = self._source.children(number + 1, self._source.end(number))
@@ -215,7 +215,7 @@ class _Paragraph:
         self._add(Mark(Kind.CLOSE, ((self._tokens[inside[1]].start, end), after), number))
 
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
-        """Add the text of an element, in which the characters of a line's end break lines."""
+        """Add the text of an element; line-end characters break lines."""
         characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
         if self._dialect.marks_spaces and "preserve" not in self._source.written(number):
             characters = characters.strip()
@@ -228,7 +228,7 @@ class _Paragraph:
                 self._items += [(text, format) for text in texts(part)]
 
     def _field(self, number: int, name: str, raw: Raw) -> None:
-        """Follow a field of Word: begin, code, separate, text, end; others may be inside of it."""
+        """Process a part of a Word field: begin, code, separate, text, end; fields may be nested."""
         kind = self._source.attributes(number).get(f"{self._prefix}fldCharType", "") if name == "fldChar" else "code"
         last = self._fields[-1] if self._fields else None
         if last is not None and not last.is_open:
@@ -251,7 +251,7 @@ class _Paragraph:
             self._add(Mark(Kind.POINT, raw))
 
     def _is_collecting(self) -> bool:
-        """Tell whether what comes is a part of a field that stays as it is."""
+        """Tell whether the current element belongs to a field that is kept unchanged."""
         return bool(self._fields) and not self._fields[-1].is_open
 
     def _add(self, mark: Mark) -> None:
@@ -289,7 +289,7 @@ def _is_border(item: Token) -> bool:
 
 
 def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
-    """Return the format of each item; spaces and punctuation take that of the text beside them."""
+    """Return the format of each item; spaces and punctuation adopt the format of adjacent text."""
     formats = [format for _, format in items]
     following = _following(items)
     before: str | None = None
@@ -308,7 +308,7 @@ def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
 
 
 def _following(items: Sequence[tuple[Token, str]]) -> list[str | None]:
-    """Return for each item the format of the next text that has a word; None if a border comes first."""
+    """Return for each item the format of the next text with a word; None if a border comes first."""
     following: list[str | None] = []
     after: str | None = None
     for item, format in reversed(items):

@@ -1,4 +1,4 @@
-"""What a format offers: the units of a file, and the file with their translations."""
+"""The interface of a format: the units of a file, and the file with their translations."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from mtformer.translate.documents.source import Source
 
 @dataclass(frozen=True)
 class Settings:
-    """How a document is read and written.
+    """The settings for reading and writing a document.
 
     Attributes:
         tgt_lang: the target language, which some formats name.
         src_lang: the source language, which a file of several languages needs.
         bilingual: whether the translation follows the source, instead of replacing it.
-        columns: the columns of a table to translate, by their names or numbers; all of them if it is empty.
-        name: what messages call the document.
+        columns: the columns of a table to translate, by name or number; all if empty.
+        name: the name of the document in messages.
     """
 
     tgt_lang: str
@@ -30,13 +30,13 @@ class Settings:
     name: str = "the document"
 
     def new_target_language(self, named: str) -> str | None:
-        """Return the language that a file has to name as that of its translations; None if it names it already.
+        """Return the target language to declare in a file; None if the file declares it already.
 
         Args:
-            named: the one that it names; empty if there is none. Templates name that of the source.
+            named: the declared language; empty if there is none. Templates declare the source language.
 
         Raises:
-            UserError: it is another language, so that the file would have translations into two.
+            UserError: another language is declared, so the file would contain translations into two languages.
         """
         language = base_language(named.strip().lower())
         if language == base_language(self.tgt_lang):
@@ -55,10 +55,10 @@ class TextDocument:
 
     Attributes:
         source: the text.
-        encoding: how it is encoded.
+        encoding: its encoding.
         settings: how it is read and written.
-        errors: how characters are written that the encoding lacks, as in :func:`codecs.encode`.
-        declaration: where the text names its encoding, in a group of its own; it becomes UTF-8 where characters lack.
+        errors: how to encode characters that the encoding lacks, as in :func:`codecs.encode`.
+        declaration: a pattern whose group matches the declared encoding; it becomes UTF-8 if characters are lacking.
     """
 
     source: Source
@@ -69,7 +69,7 @@ class TextDocument:
 
     @property
     def units(self) -> Sequence[str]:
-        """The texts to translate, in order: one line each, with tags for what stands inside of them."""
+        """The texts to translate, in order: one line each, with tags for inline marks."""
         return self.source.units
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
@@ -104,7 +104,7 @@ class ArchiveDocument:
         return [unit for _, part in self.parts for unit in part.units]
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
-        """See :meth:`TextDocument.with_translations`; the archive may be damaged where nothing was read before."""
+        """See :meth:`TextDocument.with_translations`; parts not read before may be damaged."""
         changed, position = {}, 0
         for name, part in self.parts:
             n_units = len(part.units)
@@ -121,13 +121,13 @@ class Format:
     """A kind of document.
 
     Attributes:
-        name: what users call it.
-        suffixes: how the names of its files end, the usual one first.
-        media_type: what it is called on the web.
+        name: its name for users.
+        suffixes: the suffixes of its files, the usual one first.
+        media_type: its media type.
         read: reads a document.
-        written_as: the suffix of what is written, if that is another format.
-        has_both: whether the source may stand beside its translation.
-        package: the package that reads it, one of the extra ``documents``; empty if none is needed.
+        written_as: the suffix of the written file, if that has another format.
+        has_both: whether the source can be kept beside its translation.
+        package: the package of the extra ``documents`` that reads it; empty if none is needed.
     """
 
     name: str
@@ -139,10 +139,10 @@ class Format:
     package: str = ""
 
     def require_package(self) -> None:
-        """Check that the package that reads it is installed.
+        """Check that the required package is installed.
 
         Raises:
-            UserError: it is not.
+            UserError: it is not installed.
         """
         if self.package:
             require_package(self.package, self.name, "documents")

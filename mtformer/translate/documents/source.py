@@ -1,4 +1,4 @@
-"""A source and its blocks: what has been translated is written into its places, and all else stays."""
+"""A source and its blocks: translations replace their spans, and all other text stays unchanged."""
 
 import re
 from bisect import bisect_left
@@ -18,12 +18,12 @@ class Block:
     """A stretch of a source with text in it.
 
     Attributes:
-        span: what is replaced when a unit of the block has changed; its start also orders the blocks.
+        span: the span that is replaced if a unit of the block changes; its start also orders the blocks.
         tokens: the text and the marks, in order.
         segments: the units.
-        writer: writes text as the format has it.
+        writer: writes text in the format of the file.
         finish: changes the whole new text before it is written, for example by putting quotes around it.
-        is_kept: whether a block whose translation equals its source stays as it is.
+        is_kept: whether a block whose translation equals its source stays unchanged.
     """
 
     span: Span
@@ -40,11 +40,11 @@ class Block:
             yield cls(span, tokens, found, writer)
 
     def written(self, translations: Sequence[str], render: Callable[[Raw], str], *, bilingual: bool) -> str | None:
-        """Return the block with ``translations`` of its units; None if it stays as it is.
+        """Return the block with ``translations`` of its units; None if it stays unchanged.
 
         Args:
             translations: one of each unit.
-            render: returns what is written for a mark.
+            render: returns the source of a mark.
             bilingual: whether the translation follows the source, instead of replacing it.
         """
         if self.is_kept and list(translations) == [segment.text for segment in self.segments]:
@@ -76,14 +76,14 @@ class Block:
 
 
 def _once(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Leave out what a file should not have twice, such as images and notes."""
+    """Leave out marks that must not occur twice in a file, such as images and notes."""
     for token in tokens:
         if isinstance(token, Text) or token.kind is not Kind.POINT or token.has_text:
             yield token
 
 
 def _again(render: Callable[[Raw], str]) -> Callable[[Raw], str]:
-    """Return what writes marks a second time: no other element has their ids, which Word numbers and must have."""
+    """Return a function that renders marks a second time, without ids, or with new numbers where Word needs them."""
 
     def renumbered(tag: re.Match[str]) -> str:
         return _WORD_ID.sub(lambda id: str(_SECOND + int(id[0])), _ID.sub("", tag[0]))
@@ -98,7 +98,7 @@ class Source:
     Attributes:
         text: the text.
         blocks: the blocks, in order; one may stand inside of a mark of another.
-        edits: what else changes, by its place.
+        edits: other changes, by span.
     """
 
     text: str
@@ -119,7 +119,7 @@ class Source:
 
 
 class _Rendering:
-    """Writes a source with its edits, of which those inside of another's marks are written with these."""
+    """Writes a source with its edits; edits inside the marks of a block are written with the block."""
 
     def __init__(self, source: Source, translations: Sequence[str], bilingual: bool) -> None:
         self._text = source.text
@@ -135,7 +135,7 @@ class _Rendering:
         return self._stretch(0, len(self._text), -1)
 
     def _stretch(self, start: int, stop: int, outer: int) -> str:
-        """Return a stretch, with the edits inside of it that come after the one numbered ``outer``."""
+        """Return a stretch with the edits inside it whose numbers are greater than ``outer``."""
         parts, position = [], start
         for number in range(max(bisect_left(self._starts, start), outer + 1), len(self._edits)):
             (begin, end), new, translations = self._edits[number]

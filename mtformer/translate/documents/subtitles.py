@@ -1,7 +1,7 @@
 """Subtitles in SRT and WebVTT: their times stay, and sentences that run over several of them are translated whole.
 
 The translation of a sentence is divided among its cues in the proportions of the source, between words, and wrapped to
-lines as long as those of the file. A line that begins another speaker, a sound or a song stays a line of its own.
+lines as long as those of the file. A line that starts a new speaker, a sound or a song stays a separate line.
 """
 
 import re
@@ -49,10 +49,10 @@ class _Cue:
     Attributes:
         start: where it starts in the file.
         end: where it ends.
-        before: marks of its position, tags and the sign or name of its speaker.
+        before: position marks, tags, and the dash or name of its speaker.
         text: its text on one line.
-        after: what closes the tags.
-        speaker: what begins another speaker, a sound or a song; empty if nothing does.
+        after: the closing tags.
+        speaker: the start of a new speaker, a sound or a song; empty if there is none.
         is_end: whether a sentence ends with it.
     """
 
@@ -92,7 +92,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 
 def _cues(match: re.Match[str]) -> Iterator[_Cue]:
-    """Yield the parts of a cue: those of several speakers, and lines with tags of their own, are apart."""
+    """Yield the parts of a cue: each speaker, and each line with tags of its own, is separate."""
     parts: list[str] = []
     for line in match["text"].rstrip().splitlines(keepends=True):
         is_apart = parts and (
@@ -121,7 +121,7 @@ def _bare(text: str) -> str:
 
 
 def _speaker(line: str) -> str:
-    """Return the beginning of a line that shows another speaker, a sound or a song."""
+    """Return the start of a line that marks a new speaker, a sound or a song."""
     before = _BEFORE.match(line)
     voice = _VOICE.search(before[0]) if before else None
     bare = _bare(line).lstrip()
@@ -130,7 +130,7 @@ def _speaker(line: str) -> str:
 
 
 def _inside(text: str) -> tuple[int, int]:
-    """Return where a text begins and ends without what stays around it; a pair of tags is around it, or inside."""
+    """Return the span of a text without marks that stay around it; a pair of tags is outside or inside as a whole."""
     before, after = _BEFORE.match(text), _AFTER.search(text)
     start = before.end() if before else 0
     name = _NAME.match(text, start)
@@ -145,7 +145,7 @@ def _inside(text: str) -> tuple[int, int]:
 
 
 def _pairs(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
-    """Return the tags that open and close each other, from the outside to the inside."""
+    """Return the pairs of matching tags, outermost first."""
     opened: list[re.Match[str]] = []
     pairs = []
     for tag in filter(lambda tag: tag["name"], _TAG.finditer(text)):
@@ -160,7 +160,7 @@ def _pairs(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
 
 
 def _sentences(cues: Sequence[_Cue]) -> Iterator[list[_Cue]]:
-    """Yield the cues that a sentence runs over."""
+    """Group the cues of each sentence."""
     group: list[_Cue] = []
     for cue in cues:
         is_same_voice = group and cue.speaker.startswith("<") and cue.speaker == group[0].speaker
@@ -188,7 +188,7 @@ class _Layout:
     Attributes:
         text: the file.
         width: the longest line.
-        line_end: what ends lines.
+        line_end: the line ending.
         bilingual: whether each cue keeps its source, above the translation.
     """
 
@@ -198,7 +198,7 @@ class _Layout:
     bilingual: bool
 
     def written(self, cues: Sequence[_Cue], translation: str) -> str:
-        """Return the cues with their parts of a translation, and what stands between them."""
+        """Return the cues with their parts of a translation, and the source between them."""
         written = ""
         for number, (cue, part) in enumerate(zip(cues, _divided(translation, cues), strict=True)):
             target = self._wrapped(cue.before + (part or _EMPTY) + cue.after)

@@ -16,10 +16,10 @@ _Row = list[tuple[str, Span]]  # the cells, and where they stand
 
 
 def read(content: bytes, settings: Settings) -> TextDocument:
-    """Read a table; if it is to be bilingual, the translation is a column of its own.
+    """Read a table; if it is to be bilingual, translations get a separate column.
 
     Raises:
-        UserError: a column is not there, or none is named.
+        UserError: a column does not exist, or none is named.
     """
     text, encoding = decoded(content, settings.name)
     is_tsv = settings.name.lower().endswith(".tsv")
@@ -82,7 +82,7 @@ def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool
 
 
 def _cell(text: str, *, delimiter: str, is_quoted: bool, before: str) -> str:
-    """Write a cell after what stands ``before`` it."""
+    """Write a cell that follows the text ``before``."""
     if is_quoted or re.search(rf'["\r\n{delimiter}]', text):
         text = '"' + text.replace('"', '""') + '"'
     return before + text

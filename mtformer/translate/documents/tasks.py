@@ -1,6 +1,6 @@
 """The documents of a command, and the files that their translations are written to.
 
-No translation replaces a file that nobody has named as its place: not an input, and not the work of somebody else.
+A translation replaces an existing file only if the user has named that very file, and never an input.
 """
 
 import logging
@@ -54,12 +54,12 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
     """Return the documents to translate.
 
     Args:
-        inputs: files; or one folder, of which all documents are translated, in any folder inside.
-        output: a file for a single one; else a folder. Standard output stands for the folder of each input.
+        inputs: files; or one folder, whose documents are translated recursively.
+        output: a file for a single document; else a folder. Standard output stands for the folder of each input.
 
     Raises:
-        UserError: there is none, its format is not known or not that of the output, or the package that reads it is
-            not installed.
+        UserError: there is no document, its format is unknown or differs from that of the output, or a required package
+            is not installed.
     """
     [first, *others] = inputs
     if first.is_dir():
@@ -95,7 +95,7 @@ def _in_folder(folder: Path, output: Path) -> list[Task]:
 
 
 def without_translations(documents: Sequence[Task], tgt_lang: str) -> list[Task]:
-    """Leave out documents whose names say that they are the translations of others, as after an earlier command."""
+    """Leave out documents whose names mark them as translations of others, made by an earlier command."""
     inputs = {task.input for task in documents}
     made = {path.with_name(translated_name(path, tgt_lang)): path for path in inputs}
     kept = [task for task in documents if task.input not in made]
@@ -105,16 +105,16 @@ def without_translations(documents: Sequence[Task], tgt_lang: str) -> list[Task]
 
 
 def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path], *, is_resumed: bool) -> None:
-    """Refuse to write over anything that has to stay.
+    """Refuse to overwrite files that must be kept.
 
     Args:
-        documents: what is translated.
+        documents: the documents.
         tgt_lang: the target language.
-        read: files that are read besides the documents, such as the model and a glossary.
-        is_resumed: whether the job is resumed, or has to be: it keeps the files that are there.
+        read: other files that are read, such as the model and a glossary.
+        is_resumed: whether the job is resumed, or has to be: it keeps existing files.
 
     Raises:
-        UserError: two documents have one output; one is an input; or one is there, and nobody has named it.
+        UserError: two documents have the same output; or an output is an input, or exists and was not named.
     """
     inputs = {(found.st_dev, found.st_ino) for found in (task.input.stat() for task in documents)}
     sources: defaultdict[str, list[Path]] = defaultdict(list)
@@ -142,12 +142,12 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
 
 
 def present_before(documents: Sequence[Task], tgt_lang: str) -> list[int]:
-    """Return the numbers, from 1, of the documents whose output is there and stays: nobody has named it."""
+    """Return the numbers, from 1, of the documents whose output exists and is kept, since it was not named."""
     return [number for number, task in enumerate(documents, 1) if not task.is_named and task.target(tgt_lang).exists()]
 
 
 def _same(path: Path) -> str:
-    """Return what paths of one file have in common, also where systems do not tell small letters from capital ones."""
+    """Return a key that is equal for all paths of a file, ignoring case where the system does."""
     resolved = str(path.resolve())
     return resolved.casefold() if sys.platform in ("win32", "darwin") else resolved
 

@@ -1,7 +1,7 @@
-"""Jobs: text of any size is read, turned into output and written a window at a time, resumably.
+"""Jobs: text of any size is read, processed and written one window at a time, resumably.
 
-A job says what it reads and what it makes of a window. All else is the same for every job, and here: the windows, the
-progress, the output and its resumption, and what has been counted for the report at the end.
+A job defines its input and the work on a window. The rest is common to all jobs: the windows, the progress, the output,
+resuming, and the counts for the final report.
 """
 
 import gc
@@ -36,9 +36,9 @@ class Tally:
     """Counts the doubtful lines of a job, by reason.
 
     Attributes:
-        n_lines: how many they are.
-        first: the numbers of the first of them.
-        reasons: how often each reason was given.
+        n_lines: the number of these lines.
+        first: the numbers of the first of these lines.
+        reasons: the count of each reason.
         details: the reasons for the first line in full.
     """
 
@@ -80,10 +80,10 @@ class Job(ABC, Generic[Unit]):
     Attributes:
         models: the file or folder of the model, or those of an ensemble.
         output: the file to write; ``-`` is standard output.
-        shard: which share of the text is read; None for all.
+        shard: the share of the text to read; None for all.
         resume: whether to continue an unfinished output.
-        options: what else the output depends on, by name; resuming needs the same ones.
-        doing: what the progress bar calls the work.
+        options: other settings that the output depends on, by name; resuming requires the same ones.
+        doing: the label of the progress bar.
     """
 
     doing: ClassVar[str]
@@ -101,11 +101,11 @@ class Job(ABC, Generic[Unit]):
 
     @abstractmethod
     def inputs(self) -> list[Path]:
-        """Return the files that are read, ``-`` for standard input."""
+        """Return the input files, ``-`` for standard input."""
 
     @abstractmethod
     def units(self) -> Iterator[Unit]:
-        """Yield all that there is to read, share or not.
+        """Yield the whole input, regardless of the share.
 
         Raises:
             UserError: it cannot be read.
@@ -124,10 +124,10 @@ class Job(ABC, Generic[Unit]):
         return None
 
     def proceed(self, text: str) -> None:
-        """Do what is possible now that the output of a window is written, for example with what is complete."""
+        """React to the written output of a window, for example by finishing complete documents."""
 
     def check(self) -> None:
-        """Refuse contradictory options, before anything is loaded.
+        """Refuse contradictory options before anything is loaded.
 
         Raises:
             UserError: the options contradict each other, or the output is an input or the model.
@@ -137,7 +137,7 @@ class Job(ABC, Generic[Unit]):
             raise UserError("--resume needs --output with a file, which it continues")
 
     def warn(self, tallies: Tallies) -> None:
-        """Log problems of the text and its translations, also when the job has ended early."""
+        """Log problems of the text and its translations, even if the job has ended early."""
 
     def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
         """Log the result of a complete job, ``n_before`` of whose lines were written before it was resumed."""
@@ -165,8 +165,8 @@ def run(job: Job[Any], *loads: Load) -> None:
     """Do a job in this process.
 
     Args:
-        job: what is done.
-        loads: load the models. They are called once the output is open: a wrong path must not cost the work.
+        job: the job.
+        loads: load the models. They are called after the output is opened: a wrong path must not cost the work.
 
     Raises:
         UserError: the options contradict each other, the input cannot be read, or an unfinished output cannot be
@@ -194,7 +194,7 @@ class Stream:
         self._file = file
 
     def require_engine(self, engine: str) -> None:
-        """Accept any."""
+        """Accept any engine."""
 
     def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
         """Write and flush."""
@@ -206,7 +206,7 @@ Output = PartialFile | Stream
 
 
 def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
-    """Do the windows that ``output`` does not contain yet, and return the counts; see :func:`run`."""
+    """Process the windows that ``output`` does not contain yet, and return the tallies; see :func:`run`."""
     tallies: Tallies = defaultdict(Tally, {name: Tally(**tally) for name, tally in output.done.tallies.items()})
     source = _windows(job)
     digest = _skip_done(output.done, source)
@@ -235,7 +235,7 @@ def _n_units(job: Job[Any]) -> int | None:
 
 
 def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
-    """Return windows of the available units if somebody may wait for an answer, and full windows otherwise."""
+    """Return windows of the available units if somebody may be waiting for output, else full windows."""
     is_stored = all(map(is_regular_input, job.inputs()))
     return (windows if is_stored or is_regular_output(job.output) else available)(share_of(job.units, job.shard))
 
@@ -244,7 +244,7 @@ def _skip_done(done: Done, source: Iterator[list[Any]]) -> "hashlib._Hash":
     """Skip the windows that an unfinished output contains, and return their hash.
 
     Raises:
-        UserError: they have changed.
+        UserError: their input has changed.
     """
     digest, n_units = hashlib.sha256(), 0
     while n_units < done.n_units and (window := next(source, [])):

@@ -47,16 +47,16 @@ class NumberedPair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _PairsJob(Job[Unit]):
-    """A job that writes pairs, one on each line, each under the codes of its languages.
+    """A job that writes pairs as JSON lines, with language codes as keys.
 
     Attributes:
-        left_out: what is left out, in the report.
+        left_out: the name of omitted items in the report.
     """
 
     left_out: ClassVar[str]
 
     def check(self) -> None:
-        """Refuse an output that is no file; see :meth:`Job.check`."""
+        """Refuse an output that is not a file; see :meth:`Job.check`."""
         super().check()
         if not is_regular_output(self.output):
             raise UserError(f"--output {self.output}: name a file, so that the job can be resumed")
@@ -75,12 +75,12 @@ class _PairsJob(Job[Unit]):
 class GenerationJob(_PairsJob[Paragraph]):
     """Text that becomes pairs with its translations.
 
-    Blank lines are skipped. A warning says so if the text does not seem to be in the language that the model reads.
-    Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose only number it
-    has put right are not.
+    Blank lines are skipped. Text that seems to be in another language than the model's source gets a warning.
+    Translations that are empty or doubtful to the guard are left out, and counted; a translation whose only number was
+    restored is kept.
 
     Attributes:
-        text: what is translated; of parallel text, the source side.
+        text: the text to translate; of parallel text, the source side.
     """
 
     doing = "translating"
@@ -113,7 +113,7 @@ class GenerationJob(_PairsJob[Paragraph]):
         [translator] = translators
         languages = translator.src_lang, translator.tgt_lang
         if UNDETERMINED in languages:
-            raise UserError("the pairs are named by their languages: give the one to translate from (--from)")
+            raise UserError("pairs are written with language codes as keys: name the source language with --from")
         warn = _LanguageWarning("the input")
 
         def pairs(window: Sequence[Paragraph], tallies: Tallies, advance: Callable[[int], object]) -> str:
@@ -138,9 +138,9 @@ class GenerationJob(_PairsJob[Paragraph]):
 
 
 def _problem(source: str, translation: Translation) -> str | None:
-    """Return why a translation is left out; None if it is not.
+    """Return the reason to leave a translation out; None to keep it.
 
-    A number that a search had to keep stands where it belongs if it is the only one.
+    A number that a constrained search has kept is in the right place if it is the only one.
     """
     if not translation.text.strip():
         return "empty"
@@ -209,7 +209,7 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
 
 
 def dual_score(forward: float, backward: float | None) -> float:
-    """Return a score between 0 and 1 for the cross-entropies of both models, or of one if there is only one."""
+    """Return a score between 0 and 1 for the cross-entropies of both models, or of a single one."""
     if backward is None:
         return math.exp(-forward)
     return math.exp(-(abs(forward - backward) + (forward + backward) / 2))
@@ -221,7 +221,7 @@ def _cross_entropy(translation: Translation) -> float:
 
 
 class _LanguageWarning:
-    """Warns, at the first window, of text that does not seem to be in the language it should be in."""
+    """Warns, at the first window, of text that seems to be in another language than expected."""
 
     def __init__(self, name: str) -> None:
         self._name = name

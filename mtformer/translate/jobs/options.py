@@ -1,4 +1,4 @@
-"""The choices that options of jobs offer; ``--help`` imports them, so nothing heavy is here."""
+"""The choices of options of jobs; ``--help`` imports this module, so it imports nothing heavy."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mtformer.support.errors import UserError
 
 
 class Format(StrEnum):
-    """How ``translate`` and ``score`` print."""
+    """The output format of ``translate`` and ``score``."""
 
     text = "text"
     tsv = "tsv"
@@ -25,11 +25,11 @@ class OnError(StrEnum):
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several shares of the lines, which follow each other.
+    """One of several consecutive shares of the lines.
 
     Attributes:
         index: its number, from 1.
-        count: how many shares there are.
+        count: the number of shares.
     """
 
     index: int
@@ -40,7 +40,7 @@ class Shard:
         """Read ``I/N``.
 
         Raises:
-            UserError: it is something else, or I is not between 1 and N.
+            UserError: the text has another form, or I is not between 1 and N.
         """
         match = re.fullmatch(r"(\d+)/(\d+)", text)
         index, count = map(int, match.groups()) if match else (0, 0)
@@ -52,5 +52,5 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def of(self, n_lines: int) -> range:
-        """Return the places of this share among ``n_lines`` lines."""
+        """Return the indices of this share among ``n_lines`` lines."""
         return range((self.index - 1) * n_lines // self.count, self.index * n_lines // self.count)

@@ -1,12 +1,12 @@
-"""Output files that grow window by window, so that a job can continue after it was interrupted or killed.
+"""Output files that grow window by window, so that a job can resume after it was interrupted or killed.
 
-While a job writes ``FILE``, its output is in ``FILE.part``, and ``FILE.part.json``, the journal, tells how much of it
-counts. The rules of who may change what:
+While a job writes ``FILE``, its output is in ``FILE.part``, and ``FILE.part.json``, the journal, records how much of it
+is valid. The rules of ownership:
 
-- A ``.part`` that contains something and has no journal is somebody else's, and stays as it is.
-- One with a journal belongs to the process that has locked ``FILE.part.lock``. Only that process writes, cuts off or
-  removes it.
-- Work that the journal counts is never removed; a job that has done none leaves nothing behind.
+- A nonempty ``.part`` without a journal is somebody else's, and is left alone.
+- A ``.part`` with a journal belongs to the process that has locked ``FILE.part.lock``. Only that process writes,
+  truncates or removes it.
+- Work recorded in the journal is never removed; a job that has recorded none leaves no files behind.
 """
 
 import errno
@@ -31,16 +31,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Done:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
-        settings: what the output depends on, besides the input and the engine.
+        settings: the settings that the output depends on, besides the input and the engine.
         engine: the engines that compute, their versions and their precisions.
-        n_units: the lines, paragraphs or pairs that are done.
-        n_bytes: the length of what has been written for them.
-        n_lines: the lines of it.
-        digest: a hash of what has been read.
-        tallies: what has been counted, by name; see :class:`mtformer.translate.jobs.core.Tally`.
+        n_units: the number of lines, paragraphs or pairs done.
+        n_bytes: the length of their output in bytes.
+        n_lines: the number of lines of their output.
+        digest: a hash of the input read so far.
+        tallies: the tallies by name; see :class:`mtformer.translate.jobs.core.Tally`.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -53,15 +53,15 @@ class Done:
 
 
 class PartialFile:
-    """A file that is written as ``FILE.part`` and takes its own name once it is complete.
+    """A file that is written as ``FILE.part`` and renamed once it is complete.
 
-    A window is on disk before the journal counts it, and what a crash leaves after the last one that counts is cut off.
-    In a ``.gz`` file each window is a gzip member.
+    A window is on disk before the journal records it; output after the last recorded window, left by a crash, is
+    truncated. In a ``.gz`` file each window is a gzip member.
 
     Attributes:
         path: the file, as errors name it.
         part: the file while it is being written.
-        done: how far it is.
+        done: the recorded progress.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str] | None = None, name: Path | None = None) -> None:
@@ -75,7 +75,7 @@ class PartialFile:
         self._file: BinaryIO
 
     def unfinished_settings(self) -> Mapping[str, str] | None:
-        """Return the settings of the unfinished file; None if there is none of which something counts."""
+        """Return the settings of the unfinished file; None if there is no file with recorded work."""
         try:
             done = Done(**json.loads(self._journal.read_bytes()))
         except (OSError, ValueError, TypeError):
@@ -83,20 +83,20 @@ class PartialFile:
         return done.settings if self.part.is_file() and done.n_units > 0 else None
 
     def written(self) -> list[str]:
-        """Return the lines of the windows that count, of a file that is open and not compressed."""
+        """Return the lines of the recorded windows of an open file that is not compressed."""
         with self.part.open("rb") as file:
             return file.read(self.done.n_bytes).decode().split("\n")[:-1]
 
     @contextmanager
     def opened(self, *, resume: bool) -> Iterator[None]:
-        """Open the file. If the block raises an error, the windows that have been written stay, if there are any.
+        """Open the file. If the block raises an error, windows already written are kept.
 
         Args:
-            resume: continue an unfinished file if there is one.
+            resume: resume an unfinished file if there is one.
 
         Raises:
-            UserError: the file cannot be written; there is an unfinished one and ``resume`` is false, or it was
-                started with other settings; or another process is writing it.
+            UserError: the file cannot be written; it is unfinished and ``resume`` is false, or it was started with
+                different settings; or another process is writing it.
         """
         with ExitStack() as stack:
             try:
@@ -121,23 +121,23 @@ class PartialFile:
                 raise
 
     def require_engine(self, engine: str) -> None:
-        """Note the engine, which is known once the model is loaded.
+        """Record the engine, which is known once the model is loaded.
 
         Raises:
-            UserError: another engine has computed the output that is there.
+            UserError: another engine has computed the existing output.
         """
         if self.done.n_units:
             self._require_same({"the engine": self.done.engine}, {"the engine": engine})
         self.done = replace(self.done, engine=engine)
 
     def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
-        """Add the output of a window, and wait until it is on disk.
+        """Append the output of a window, and wait until it is on disk.
 
         Args:
-            text: what is written.
-            n_units: how many lines, paragraphs or pairs it was made of.
-            digest: a hash of all that has been read so far.
-            tallies: what has been counted so far.
+            text: the output.
+            n_units: the number of lines, paragraphs or pairs in the window.
+            digest: a hash of the input read so far.
+            tallies: the tallies so far.
 
         Raises:
             MtformerError: it cannot be written.
@@ -154,10 +154,10 @@ class PartialFile:
         self._write_journal()
 
     def finish(self) -> None:
-        """Give the file its own name.
+        """Rename the complete file.
 
         Raises:
-            MtformerError: this is not possible.
+            MtformerError: it cannot be renamed.
         """
         with disk_errors(self.path):
             if self._target.exists():
@@ -180,10 +180,10 @@ class PartialFile:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def _unfinished(self) -> Done | None:
-        """Return how far the file is that is there; None if nothing in it counts.
+        """Return the progress of an existing unfinished file; None if it has no recorded work.
 
         Raises:
-            UserError: it is somebody else's, or its journal cannot be read.
+            UserError: the file is somebody else's, or its journal cannot be read.
         """
         n_bytes = os.fstat(self._file.fileno()).st_size
         try:
@@ -197,7 +197,7 @@ class PartialFile:
         return done if done.n_units and done.n_bytes <= n_bytes else None
 
     def _start(self, unfinished: Done | None, *, resume: bool) -> None:
-        """Continue an unfinished file, or start from scratch."""
+        """Resume an unfinished file, or start from scratch."""
         if unfinished is None:
             self._write_journal()  # before the file grows: the journal makes it ours
         elif not resume:
@@ -211,16 +211,16 @@ class PartialFile:
         self._file.seek(self.done.n_bytes)
 
     def _leave(self, n_before: int, error: BaseException) -> None:
-        """Keep the windows of a job that ends with an error; ``n_before`` units were done before it."""
+        """Keep the written windows of a failed job; ``n_before`` units were done before it."""
         if not self.done.n_units:
             self.discard()
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 log.warning("nothing was finished yet: there is nothing to resume")
         elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
-            log.warning("%s contains what is done so far: continue with --resume", self.part)
+            log.warning("%s contains the output so far: continue with --resume", self.part)
 
     def _append(self, text: str) -> int:
-        """Write text, and return how many bytes it takes."""
+        """Write text, and return its size in bytes."""
         raw = gzip.compress(text.encode(), mtime=0) if self._target.suffix == ".gz" else text.encode()
         with disk_errors(self.path):
             self._file.write(raw)
@@ -237,6 +237,6 @@ class PartialFile:
         ]
         if changes:
             raise UserError(
-                f"{self.part} was started with different settings: {'; '.join(changes)}. Repeat the old ones, or "
+                f"{self.part} was started with different settings: {'; '.join(changes)}. Use the old ones, or "
                 "delete the file to start over"
             )

@@ -1,4 +1,4 @@
-"""Jobs of several processes, started by torchrun: each translates a share of the lines, and the first joins them."""
+"""Jobs of several processes started by torchrun: each translates a share of the lines; the first joins the shares."""
 
 import logging
 import os
@@ -23,11 +23,11 @@ def run_on_ranks(job: TranslationJob, load: Load) -> None:
 
     See :func:`mtformer.translate.jobs.core.run`.
 
-    The shares are unfinished outputs of their own until all of them are complete, so ``--resume`` continues each.
+    Each share is a separate unfinished output until all are complete, so ``--resume`` continues each of them.
 
     Raises:
-        UserError: as ``run`` does, in any process.
-        MtformerError: as ``run`` does, in any process; or contact to another one was lost.
+        UserError: as raised by ``run``, in any process.
+        MtformerError: as raised by ``run``, in any process; or the connection to another process was lost.
     """
     job.check()
     with joined_ranks(torch.device("cpu"), advice="continue with --resume") as ranks:
@@ -41,7 +41,7 @@ def run_on_ranks(job: TranslationJob, load: Load) -> None:
 
 
 def _failure_in(share: TranslationJob, load: Load) -> MtformerError | None:
-    """Translate a share, and return the error if there is one."""
+    """Translate a share, and return the error, if any."""
     try:
         file = PartialFile(share.output, share.settings())
         with file.opened(resume=share.resume):
@@ -52,7 +52,7 @@ def _failure_in(share: TranslationJob, load: Load) -> MtformerError | None:
 
 
 def _raise_for_all(ranks: Ranks, failure: MtformerError | None) -> None:
-    """If a rank has failed, end all of them; the first one says why."""
+    """If a rank has failed, end all ranks; the first one reports the error."""
     mine = [] if failure is None else [(ranks.rank, isinstance(failure, UserError), str(failure))]
     failures = ranks.collect(mine)
     if not failures:

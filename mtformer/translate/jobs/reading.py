@@ -1,13 +1,12 @@
 """The input of jobs: lines or paragraphs of a text, a share of them, and windows of them.
 
 A document is a text whose lines are wrapped at some width, so that sentences run over several lines. Lines are joined
-only where a program that wraps text must have broken them, because the next word did not fit. Lists, headings, verses
-and texts with a paragraph on each line keep their lines. In an e-mail, quoted lines are joined with those that are
-quoted as deeply.
+only where a program must have wrapped them because the next word did not fit. Lists, headings, verses and texts with a
+paragraph on each line keep their lines. In an e-mail, quoted lines are joined with others of the same quotation depth.
 
-A search is fast if its batches hold sentences of one length, and the more sentences it can choose from, the less
-padding there is. On the other hand, nobody should wait long for the first translations, and a program that has written
-one line and waits for its translation must get it.
+A search is fast if its batches hold sentences of similar length, and a larger choice of sentences means less padding.
+On the other hand, the first translations should come soon, and a program that has written one line and waits for its
+translation must get it.
 """
 
 import logging
@@ -38,12 +37,12 @@ _QUOTATION = re.compile(r"(?:\s*>)*")  # of an e-mail: one for each time that it
 
 @dataclass(frozen=True)
 class Paragraph(Line):
-    """A unit of translation: one line, or several that were wrapped.
+    """A unit of translation: one line, or several wrapped lines.
 
     Attributes:
-        marker: what its first line starts with, such as a quotation mark, indentation and a dash; it is not translated.
-        indentation: what its other lines start with.
-        width: the columns that its lines were wrapped to; 0 if it is a single line.
+        marker: the start of its first line that is not translated, such as a quotation mark, indentation and a dash.
+        indentation: the start of its other lines.
+        width: the column at which its lines were wrapped; 0 for a single line.
     """
 
     marker: str = ""
@@ -52,18 +51,18 @@ class Paragraph(Line):
 
     @classmethod
     def of_line(cls, line: Line) -> "Paragraph":
-        """Return a line as it is."""
+        """Return a line as a paragraph."""
         return cls(line.number, line.text, line.problem)
 
     def laid_out(self, translation: str) -> str:
-        """Return a translation with the paragraph's marker, wrapped as the paragraph was."""
+        """Return a translation with the marker and the wrapping of the paragraph."""
         if not self.width:
             return self.marker + translation
         return "\n".join(wrap(translation, self.width, self.marker, self.indentation, keeps_words=True))
 
 
 def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
-    """Join wrapped lines; blank lines, and lines that are not text, are paragraphs of their own."""
+    """Join wrapped lines; each blank line, and each line that is not text, is a separate paragraph."""
     block: list[Line] = []
     block_quotation = ""
     for line in lines:
@@ -83,7 +82,7 @@ def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
 
 
 def _paragraphs_of(block: Sequence[Line], quotation: str) -> Iterator[Paragraph]:
-    """Yield one paragraph for wrapped lines, all of which start with ``quotation``, and one for each line otherwise."""
+    """Yield a single paragraph if the lines, which all start with ``quotation``, were wrapped, else one per line."""
     texts = [line.text.rstrip()[len(quotation) :] for line in block]
     width = text_width(quotation) + max(map(text_width, texts), default=0)
     if len(block) > 1 and width in _WIDTHS and _are_wrapped(texts, width - text_width(quotation)):
@@ -108,7 +107,7 @@ def _marker(text: str) -> str:
 
 
 def _are_wrapped(texts: Sequence[str], width: int) -> bool:
-    """Tell whether the first word of each line would not have fit at the end of the one before."""
+    """Tell whether the first word of each line would not have fit on the line before."""
     return all(_is_wrapped(line, following, width) for line, following in pairwise(texts))
 
 
@@ -129,7 +128,7 @@ _STRUCTURED = frozenset(
 
 
 def structured_suffix(path: Path) -> str:
-    """Return the suffix of a file that is no plain text, by its name; empty for other files."""
+    """Return the suffix of a file whose name says that it is not plain text; empty for other files."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -143,8 +142,8 @@ class Source:
     Attributes:
         text: the text itself; None if ``path`` is read.
         path: a file; ``-`` is standard input.
-        is_document: whether wrapped lines are joined to paragraphs.
-        on_error: what happens to lines that are not UTF-8.
+        is_document: whether wrapped lines are joined into paragraphs.
+        on_error: the treatment of lines that are not UTF-8.
 
     Raises:
         UserError: the file's name says that its lines are not sentences.
@@ -164,7 +163,7 @@ class Source:
 
     @property
     def files(self) -> list[Path]:
-        """The file that is read, if it is one; ``-`` is standard input."""
+        """The input file, if any; ``-`` is standard input."""
         return [self.path] if self.text is None else []
 
     @property
@@ -181,7 +180,7 @@ class Source:
         """Refuse a text that cannot be read twice.
 
         Raises:
-            UserError: it cannot; the message names the ``option`` that asks for it.
+            UserError: it cannot; the message names ``option``, which requires this.
         """
         if not self.is_file:
             raise UserError(f"{option} needs --input with a file: its lines are counted first")
@@ -208,7 +207,7 @@ class Source:
 
 
 def share_of(items: Callable[[], Iterable[Item]], shard: Shard | None) -> Iterator[Item]:
-    """Yield the items of a share, or all of them; ``items`` returns them anew, since they are counted first."""
+    """Yield the items of a share, or all; ``items`` is called twice, because the items are counted first."""
     if shard is None:
         return iter(items())
     share = shard.of(sum(1 for _ in items()))
@@ -216,9 +215,9 @@ def share_of(items: Callable[[], Iterable[Item]], shard: Shard | None) -> Iterat
 
 
 def windows(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Divide items into windows, each twice as large as the one before, up to a limit.
+    """Divide items into windows, each twice as large as the previous one, up to a limit.
 
-    Where a window ends depends only on the number of items before it.
+    The end of a window depends only on the number of items before it.
     """
     remaining, size = iter(items), FIRST_SIZE
     while window := list(islice(remaining, size)):
@@ -227,7 +226,7 @@ def windows(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def available(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Divide items into windows of those that are there, waiting only while there is none.
+    """Divide items into windows of those available, waiting only while there are none.
 
     If ``items`` raises an error, the items before it are yielded first.
     """

@@ -1,4 +1,4 @@
-"""Score translations that are given; filter and rerank by the scores."""
+"""Score given translations; filter and rerank by the scores."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ _RERANKED_COLUMNS = (4, 5)  # line, rank, score, text; alignment
 
 
 class Candidates(NamedTuple):
-    """The translations of a line that are to be scored: one, or several to rerank."""
+    """The translations of a line to score: one, or several to rerank."""
 
     number: int
     src: str
@@ -42,10 +42,10 @@ class ScoringJob(Job[Candidates]):
     Attributes:
         src: the sources; None if ``input`` has them.
         tgt: the translations, one for each source; None if ``input`` has them.
-        input: a source, a tab and its translation on each line; or, to rerank, what ``translate --format tsv`` prints.
-        format: how scores are printed.
-        normalize: whether a score is the mean per token, rather than the sum.
-        min_score: the least score of the pairs that are printed; None for no filter.
+        input: a source, a tab and its translation on each line; or, to rerank, output of ``translate --format tsv``.
+        format: the output format.
+        normalize: whether a score is the mean per token instead of the sum.
+        min_score: the minimum score of printed pairs; None for no filter.
         rerank: whether to order the translations of each line by their scores.
     """
 
@@ -82,7 +82,7 @@ class ScoringJob(Job[Candidates]):
             option = "--tgt" if self.tgt is not None else "--min-score"
             raise UserError(f"--rerank does not work with {option}: it reads several translations and keeps the best")
         if not self.rerank and (self.src is None) != (self.tgt is None):
-            raise UserError("give --src and --tgt, or neither: then --input has a source, a tab and its translation")
+            raise UserError("give --src and --tgt, or an --input with a source, a tab and its translation on each line")
         if self.min_score is not None and not math.isfinite(self.min_score):
             raise UserError(f"--min-score {self.min_score}: a score is a finite number")
         if self.tgt is not None and str(self.input) != "-":
@@ -125,7 +125,7 @@ class ScoringJob(Job[Candidates]):
             yield src, tgt
 
     def _to_rerank(self) -> Iterator[tuple[int, str, str]]:
-        """Yield number, source and translation of each row."""
+        """Yield the line number, source and translation of each row."""
         assert self.src is not None
         sources, last, src = read_lines(self.src), 0, ""
         for row, line in enumerate(read_lines(self.input), 1):
@@ -184,7 +184,7 @@ class ScoringJob(Job[Candidates]):
         return "\t".join(columns) + "\n"
 
     def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
-        """Log how much has been scored."""
+        """Log the number of scored pairs."""
         noun, verb = ("line", "reranked") if self.rerank else ("pair", "scored")
         log.info(
             "%s %s, %s written to %s", counted(done.n_units, noun), verb, counted(done.n_lines, "line"), self.output

@@ -18,7 +18,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Read the tokenizer of a bundle or of an exported model, or a SentencePiece model that ends in ``.model``.
 
     Raises:
-        UserError: there is none, or it cannot be used.
+        UserError: it does not exist, or cannot be used.
     """
     try:
         if is_exported(path):
@@ -41,7 +41,7 @@ def tokenize(vocabulary: Vocabulary, text: str | None, input: Path, output: Path
     """Write the tokens of each line, or their ids, with spaces between them.
 
     Args:
-        vocabulary: that of the source or the target language.
+        vocabulary: the vocabulary of the source or the target language.
         text: the only line; None reads ``input``.
         input: the file to read; ``-`` is standard input.
         output: the file to write; ``-`` is standard output.
@@ -59,7 +59,7 @@ def detokenize(vocabulary: Vocabulary, text: str | None, input: Path, output: Pa
     """Write the text that each line of tokens, or of ids, spells; the inverse of :func:`tokenize`.
 
     Raises:
-        UserError: a line has what is no token, or no id.
+        UserError: a line contains an unknown token or id.
     """
     all_ids = range(vocabulary.vocab_size)
     known = dict(zip(map(str, all_ids) if ids else vocabulary.tokens(all_ids), all_ids, strict=True))
@@ -81,7 +81,7 @@ def detokenize(vocabulary: Vocabulary, text: str | None, input: Path, output: Pa
 def _convert(
     text: str | None, input: Path, output: Path, convert: Callable[[Sequence[tuple[int, str]]], list[str]]
 ) -> None:
-    """Convert lines, given with their numbers; where they come from a program, each at once."""
+    """Convert numbered lines; lines from a program are converted as they arrive."""
     is_stored = text is not None or is_regular_input(input)
     lines = enumerate(read_lines(input) if text is None else [text], 1)
     with open_output(output) as file, Progress("converting", unit="lines") as progress:

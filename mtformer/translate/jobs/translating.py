@@ -33,10 +33,10 @@ class TranslationJob(Job[Paragraph]):
 
     Attributes:
         source: the lines or paragraphs.
-        format: how translations are printed.
-        n_best: how many translations of each line are printed.
-        n_processes: how many processes translate a share each; more than one are started by torchrun.
-        hint: where the notes of doubtful translations are.
+        format: the output format.
+        n_best: the number of translations to print for each line.
+        n_processes: the number of processes, each of which translates a share; several are started by torchrun.
+        hint: where to find the notes of doubtful translations.
     """
 
     doing = "translating"
@@ -53,7 +53,7 @@ class TranslationJob(Job[Paragraph]):
         return "paragraphs" if self.source.is_document else "lines"
 
     def inputs(self) -> list[Path]:
-        """Return the file that is translated, if it is one."""
+        """Return the input file, if any."""
         return self.source.files
 
     def countable(self) -> Path | None:
@@ -84,7 +84,7 @@ class TranslationJob(Job[Paragraph]):
             self._require_no_other_shares()
 
     def _require_no_other_shares(self) -> None:
-        """Refuse to leave the unfinished shares of another number of processes behind."""
+        """Refuse to abandon unfinished shares of a different number of processes."""
         share = rf"{re.escape(self.output.stem)}\.\d+-of-(\d+){re.escape(self.output.suffix)}\.part"
         folder = self.output.absolute().parent
         matches = (re.fullmatch(share, path.name) for path in (folder.iterdir() if folder.is_dir() else ()))
@@ -155,11 +155,11 @@ class TranslationJob(Job[Paragraph]):
             log.warning("check the translation of %s: %s%s", self.places(doubtful), doubtful, self.hint)
 
     def place(self, number: int) -> str:
-        """Return what messages call the line or paragraph of a number."""
+        """Return the name of a line or paragraph in messages."""
         return f"line {number}"
 
     def places(self, tally: Tally) -> str:
-        """Return how many lines are meant, and which the first of them are."""
+        """Return the number of lines in a tally, and the first ones, for messages."""
         return f"{counted(tally.n_lines, 'line')} ({tally.lines})"
 
     @property
@@ -167,7 +167,7 @@ class TranslationJob(Job[Paragraph]):
         return self.source.on_error is OnError.copy
 
     def _stand_in(self, unit: Paragraph, reason: str, empty: Translation) -> Translation:
-        """Return the stand-in for the translation of a line, made from that of an empty one."""
+        """Return a stand-in for the translation of a line, made from the translation of an empty line."""
         note = f"{reason}: {'copied' if self._copies else 'skipped'}"
         return replace(empty, text=unit.text if self._copies else "", notes=(note,))
 
@@ -194,7 +194,7 @@ def formatted(source: Paragraph, translations: Sequence[Translation], format: Fo
 
 
 def _reuse(translation: Translation) -> list[str]:
-    """Return how much of a translation is from the memory: no reason for a tally if nothing is."""
+    """Return, as reasons for a tally, how much of a translation is from the memory; empty if nothing is."""
     reused = ["in part" if translation.tokens else "whole"] if translation.memory else []
     return [*reused, "fuzzy"] if translation.fuzzy else reused
 

@@ -12,13 +12,13 @@ Links = Sequence[tuple[int, int, float]]  # source words, target words, and how 
 
 @dataclass(frozen=True)
 class Atom:
-    """A word, or the punctuation beside one.
+    """A word, or the punctuation beside a word.
 
     Attributes:
         text: the word or the punctuation.
         start: where it starts in its text, in characters.
-        word: which of the words of the text it belongs to.
-        is_word: whether it is no punctuation.
+        word: the index of the word of the text that it belongs to.
+        is_word: whether it is a word rather than punctuation.
     """
 
     text: str
@@ -45,17 +45,16 @@ def atoms_of(text: str, words: Sequence[tuple[int, int]]) -> list[Atom]:
 
 
 def words_of(atoms: Sequence[Atom]) -> dict[int, int]:
-    """Return the atom that is the word itself for each word of a text; punctuation alone is none."""
+    """Map each word of a text to the index of its atom that is not punctuation, if it has one."""
     return {atom.word: place for place, atom in enumerate(atoms) if atom.is_word}
 
 
 def split_copies(
     src: Sequence[Atom], tgt: Sequence[Atom], links: Links, marks: Iterable[int]
 ) -> tuple[Sequence[Atom], Sequence[Atom], Links]:
-    """Split source words with marks inside if the target has copies of them, and the copies in the same places.
+    """Split source words that contain marks, and their copies in the target, at the same offsets.
 
-    So the tag of ``H<sub>2</sub>O`` stays around the 2. Around a part of a word that is translated, there is no such
-    place.
+    So the tag of ``H<sub>2</sub>O`` stays around the 2. A word that is translated instead of copied has no such offset.
 
     Args:
         src: the source's atoms.
@@ -83,7 +82,7 @@ def split_copies(
 
 
 def _offsets(atoms: Sequence[Atom], marks: Sequence[int]) -> dict[int, list[int]]:
-    """Return where ``marks`` stand inside of words: for each word, how many characters after its start."""
+    """Return the offsets of ``marks`` inside words, in characters from the start of each word."""
     offsets = {}
     for word, place in words_of(atoms).items():
         start, end = atoms[place].start, atoms[place].end
@@ -93,7 +92,7 @@ def _offsets(atoms: Sequence[Atom], marks: Sequence[int]) -> dict[int, list[int]
 
 
 def _copies(src: Sequence[Atom], tgt: Sequence[Atom], links: Links, wanted: Iterable[int]) -> dict[int, int]:
-    """Return which target word is a copy of each ``wanted`` source word, if one that attends to it is."""
+    """Map each ``wanted`` source word to the target word that attends to it and is a copy of it, if any."""
     src_words, tgt_words = words_of(src), words_of(tgt)
     copies: dict[int, int] = {}
     remaining = set(wanted)

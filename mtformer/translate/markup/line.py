@@ -1,4 +1,4 @@
-"""A line with markup: the texts in it to translate, and the way back of their translations between the marks.
+"""A line with markup: its texts to translate, and how translations are put back between the marks.
 
 The marks of each segment become a tree over the text that remains.
 """
@@ -36,9 +36,9 @@ class Segment:
     """A text without its marks.
 
     Attributes:
-        text: what remains.
-        nodes: the marks, in the order in which they stand in the text.
-        escaped: whether the text was written with HTML's entities; ``text`` is not.
+        text: the remaining text.
+        nodes: the marks, in order of appearance.
+        escaped: whether the source used HTML entities; ``text`` does not.
     """
 
     text: str
@@ -51,8 +51,8 @@ class MarkedText:
     """A line with marks in it.
 
     Attributes:
-        stretches: the line from left to right: segments to translate, and strings that stay as they are.
-        notes: those of its translations.
+        stretches: the line from left to right: segments to translate, and strings that stay unchanged.
+        notes: the notes of its translations.
     """
 
     stretches: Sequence[Segment | str]
@@ -68,7 +68,7 @@ class MarkedText:
 
         Args:
             translations: one of each of :attr:`texts`.
-            links: which of their words come from which, for each of them.
+            links: the word links of each translation.
         """
         of_segments = zip(translations, links, strict=True)
         text = "".join(
@@ -119,7 +119,7 @@ def take_out(
 
 
 def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
-    """Cut the line at its breaks, and leave out the spaces beside them."""
+    """Split the line at its breaks, and trim the spaces beside them."""
     start, inside = 0, list[Mark]()
     for mark in [*marks, Mark(len(text), len(text), Role.BREAK)]:
         if mark.role is not Role.BREAK:
@@ -157,7 +157,7 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
 def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
     """Extend a WORD by the brackets and quotes around it and by letters glued to it, as in ``$%d`` and ``#{n}``.
 
-    Taken out alone, it would leave the model with an empty pair of brackets or a word that is none.
+    Otherwise the model would be left with an empty pair of brackets or a fragment of a word.
     """
     start, end = mark.start, mark.end
     if mark.role is not Role.WORD:
@@ -254,7 +254,7 @@ class _Pair(NamedTuple):
 
 
 def _clamp(nodes: Sequence[Node], most: int) -> None:
-    """Let no node end after ``most``: of those in order, only some of the last do."""
+    """Clamp the ends of nodes to ``most``; nodes are in order, so only the last ones can exceed it."""
     for place, node in enumerate(reversed(nodes)):
         if place and node.end <= most:  # the last node may still be open, with children
             return

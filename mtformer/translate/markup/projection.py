@@ -1,4 +1,4 @@
-"""Put the marks of a segment into its translation, where the words stand that translate the words beside them."""
+"""Put the marks of a segment into its translation, beside the translations of their neighbouring words."""
 
 import html
 from bisect import bisect_left, bisect_right
@@ -20,8 +20,8 @@ class Node:
         closing: the second mark; empty if the pair ends after the segment, None of a single mark.
         start: where the text inside starts, in characters of the segment's text.
         end: where it ends.
-        spaced: whether it is not glued to a word that spaces separate from others, nor to another single mark.
-        children: what is inside.
+        spaced: whether it is glued neither to a word of a language with spaces nor to another single mark.
+        children: the nodes inside.
     """
 
     opening: str
@@ -34,11 +34,11 @@ class Node:
 
 @dataclass
 class _Chunk:
-    """Something written.
+    """A part of the output.
 
     Attributes:
-        text: what.
-        spaced: whether a space separates it from what stands before it.
+        text: its text.
+        spaced: whether a space separates it from the previous part.
         is_mark: whether it is a mark without words inside.
     """
 
@@ -48,7 +48,7 @@ class _Chunk:
 
 
 class _Place(NamedTuple):
-    """Where a mark goes.
+    """The destination of a mark.
 
     Attributes:
         stretch: the target atoms that it goes around; an empty range is a boundary.
@@ -140,13 +140,13 @@ class Projection:
             chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, spaced))
 
     def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
-        """Return whether a space goes before ``text`` of the translation, which had one or not where no mark was."""
+        """Tell whether a space goes before ``text`` of the translation, as in the translation without marks."""
         if chunks and chunks[-1].is_mark:
             return not (text.startswith(_NO_SPACE_BEFORE) or unescape(chunks[-1].text).isspace())
         return otherwise
 
     def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:
-        """Return where marks go, from left to right, so that none is partly inside of another."""
+        """Return the destinations of marks, from left to right, without partial overlaps."""
         wanted = [_Place(self._stretch(node, within), number, node) for number, node in enumerate(nodes)]
         pairs: list[_Place] = []
         position = within.start
@@ -191,7 +191,7 @@ class Projection:
         return range(most, most + 1)
 
     def _nearest_word(self, position: int, within: range) -> range:
-        """Return the stretch of the word that is nearest to where ``position`` of the source is in the target."""
+        """Return the stretch of the target word nearest to the counterpart of the source ``position``."""
         boundary = self._boundary(position, within)
         number = bisect_left(self._tgt_words, boundary)
         neighbours = [i for i in self._tgt_words[max(number - 1, 0) : number + 1] if i in within]
@@ -261,7 +261,7 @@ class Projection:
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
-    """Move a single mark that would be inside of a pair of its siblings to the side of it where it is in the source."""
+    """Move single marks out of sibling pairs, to the side that they are on in the source."""
     number = bisect_left(pairs, single.stretch.start, key=lambda pair: pair.stretch.start) - 1
     if number < 0 or single.stretch.start >= pairs[number].stretch.stop:
         return single

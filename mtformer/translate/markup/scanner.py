@@ -1,4 +1,4 @@
-"""Find the marks in a text, which a translation must not change: tags, Markdown, placeholders, URLs, emoji."""
+"""Find the marks that a translation must not change: tags, Markdown, placeholders, URLs, emoji."""
 
 import html
 import html.entities
@@ -20,8 +20,8 @@ class Role(Enum):
         OPEN: begins a stretch of text that a CLOSE ends.
         CLOSE: ends it.
         POINT: stands beside words, like an image or an emoji.
-        WORD: stands for a word, like a placeholder; what is glued to it belongs to it.
-        BREAK: separates what is translated separately, like a paragraph's tag.
+        WORD: stands for a word, like a placeholder; characters glued to it belong to it.
+        BREAK: separates texts to translate, like a paragraph tag.
     """
 
     OPEN = "open"
@@ -38,8 +38,8 @@ class Mark:
     Attributes:
         start: where it starts in the text, in characters.
         end: where it ends.
-        role: what it does to the text around it.
-        name: what an OPEN and its CLOSE have in common.
+        role: its effect on the text around it.
+        name: a name shared by an OPEN and its CLOSE.
     """
 
     start: int
@@ -48,7 +48,7 @@ class Mark:
     name: str = ""
 
     def moved(self, distance: int) -> "Mark":
-        """Return the mark for a text that starts elsewhere."""
+        """Return the mark with shifted positions."""
         return replace(self, start=self.start + distance, end=self.end + distance)
 
 
@@ -163,7 +163,7 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
 
 
 def _without_unclosed(text: str) -> str:
-    """Hide the starts of elements and comments without an end: a search would go through all text for each of them."""
+    """Hide unclosed elements and comments: for each of them, a search would scan the whole text."""
     for start, end in _ENDS.items():
         after = text.rfind(end) + 1
         if text.find(start, after) >= 0:
@@ -177,7 +177,7 @@ def _without_unclosed(text: str) -> str:
 
 
 def unknown_words(text: str, is_known: Callable[[str], bool]) -> list[Mark]:
-    """Return a mark for each word of which no letter is known, and for several with nothing but spaces between them.
+    """Return a mark for each run of adjacent words without any known letter.
 
     A text without any known letter has no such marks.
     """
@@ -208,7 +208,7 @@ def _kind(character: str) -> str:
 
 
 def with_marks(marks: list[Mark], more: list[Mark]) -> list[Mark]:
-    """Return all marks in order; where some overlap, the first."""
+    """Return all marks in order; of overlapping ones, the first."""
     return _without_overlaps([*marks, *more]) if more else marks
 
 
@@ -265,10 +265,10 @@ def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
 
 
 def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone.
+    """Yield the mark if it is emphasis in CommonMark: beside a word, neither inside a word nor alone.
 
-    No spaces separate Chinese words. A mark between them closes the emphasis that the last mark of its kind has opened;
-    if there is none, it opens one.
+    Chinese words are not separated by spaces. A mark between them closes the open emphasis of its kind, or else opens
+    one.
     """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
@@ -282,7 +282,7 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
 
 
 def has_entities(text: str) -> bool:
-    """Tell whether a text is written with HTML's entities: "AT&T;" has none, as there is none of this name."""
+    """Tell whether a text contains HTML entities: "AT&T;" does not, because no entity has this name."""
     return "&" in text and unescape(text) != text
 
 
