@@ -1,4 +1,4 @@
-"""What a request may have: characters and time."""
+"""The limits of a request: characters and time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ _BULK_CHARACTERS = 10  # times as many as other requests files may have
 
 @dataclass(frozen=True)
 class Settings:
-    """What a server allows.
+    """The limits of a server.
 
     Attributes:
         max_characters: of the texts of one request.
@@ -29,14 +29,14 @@ class Admission:
     """A request that is being answered.
 
     Attributes:
-        caller: who sends it.
-        is_bulk: whether it is a file, which may have more characters than others, and take as long as it needs.
-        n_characters: how many it has been charged for.
-        n_translated: how many of these are not given back if the rest fails.
+        caller: its sender.
+        is_bulk: whether it is a file, which may have more characters than others and has no time limit.
+        n_characters: the number of characters charged.
+        n_translated: the number of these that are not refunded if the rest fails.
     """
 
     def __init__(self, settings: Settings, meter: Meter, store: Store, caller: Caller, *, is_bulk: bool) -> None:
-        """Let the time of a request begin.
+        """Start the time of a request.
 
         Args:
             settings: limits of all.
@@ -52,7 +52,7 @@ class Admission:
         self._month: str | None = None  # in which the characters were taken from a quota
 
     async def require_left(self) -> None:
-        """Refuse a request before anybody knows how many characters it has, if its caller may have none.
+        """Refuse a request before its characters are counted, if its caller has none left.
 
         Raises:
             ServiceError: it is refused, or the database is needed and does not answer.
@@ -86,16 +86,16 @@ class Admission:
         return ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
 
     def give_back(self) -> None:
-        """Undo the charge, but for what has been translated."""
+        """Refund the charge, except for translated characters."""
         self._store.count(self.caller.name, self.n_translated - self.n_characters, self._month)
         self.n_characters = self.n_translated
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Interrupt the block when the time of the request is over.
+        """Interrupt the block when the time of the request is up.
 
         Raises:
-            ServiceError: it is over.
+            ServiceError: the time is up.
         """
         try:
             async with asyncio.timeout_at(self._deadline):

@@ -28,7 +28,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
     """Return the application.
 
     Args:
-        service: what answers; it is closed when the application shuts down.
+        service: the service; it is closed when the application shuts down.
         cors: the origins of pages that may use it from browsers.
         is_local: whether all on this machine, and nobody else, may use it.
         watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
@@ -63,7 +63,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
 
 
 async def _remember(service: Service) -> None:
-    """Write usage, and show other servers that this one runs."""
+    """Write usage, and signal to other servers that this one is running."""
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         await _tried(service.database.run(service.remember))
@@ -80,7 +80,7 @@ async def _refresh(service: Service, changed: asyncio.Event, watch: bool) -> Non
 
 
 async def _tried(work: Awaitable[object]) -> None:
-    """Wait for work that is done again and again, which a bug must not end."""
+    """Await periodic work; log errors instead of raising, so that a bug does not end it."""
     try:
         await work
     except ServiceError:

@@ -1,4 +1,4 @@
-"""Connections: as many as the system allows, each only as long as its client does not keep the server waiting."""
+"""Connections: as many as the system allows; those whose clients keep the server waiting are closed."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ class _TooLargeError(Exception):
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is closed if its client sends nothing, or headers without an end or of no reasonable size."""
+    """A connection that is closed if its client sends nothing, or unfinished or oversized headers."""
 
     _waiting: asyncio.TimerHandle | None = None
     _n_bytes = 0  # since the last part of a body, or the end of the last request
@@ -30,7 +30,7 @@ class Connection(HttpToolsProtocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._cancel()
         super().connection_lost(exc)
 
@@ -52,7 +52,7 @@ class Connection(HttpToolsProtocol):
         self._wait()
 
     def on_headers_complete(self) -> None:
-        """Wait no more: the body has limits of its own."""
+        """Stop waiting: the body has its own limits."""
         self._cancel()
         if self._n_bytes > _MOST_BYTES and len(self.url) + sum(map(len, chain(*self.headers))) > _MOST_BYTES:
             raise _TooLargeError
@@ -69,7 +69,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, or too large."""
+        """Refuse a malformed or oversized request."""
         too_large = self._n_bytes > _MOST_BYTES
         self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if too_large else HTTPStatus.BAD_REQUEST)
 
@@ -105,7 +105,7 @@ class Connection(HttpToolsProtocol):
 
 
 def allow_many() -> None:
-    """Let the process have many connections, where the system limits them; often to 1,024 unless one asks for more."""
+    """Raise the system's limit on open connections, which is often 1,024 by default."""
     if sys.platform != "win32":
         import resource
 

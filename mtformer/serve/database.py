@@ -88,11 +88,11 @@ class Database:
         """Open a database.
 
         Args:
-            place: the path of a SQLite file, which is made if there is none, or the URL of a PostgreSQL database; None
-                for a database in memory, which ends with the process.
+            place: a SQLite file, which is created if missing, or the URL of a PostgreSQL database; None for a
+                database in memory, which ends with the process.
 
         Raises:
-            UserError: it cannot be opened, or tables that it lacks not be made. The message has no password.
+            UserError: it cannot be opened, or missing tables cannot be created. The message contains no password.
         """
         if place == "":  # of a variable that is not set
             raise UserError("--database is empty: name a file or a URL, or leave it out")
@@ -135,11 +135,11 @@ class Database:
             raise _unusable() from None
 
     def insert(self, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-        """Return an insertion that may say what to do on a conflict, which the two databases write in the same way."""
+        """Return an INSERT that supports ON CONFLICT, which both databases write in the same way."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function that uses the database, in a thread, so that a slow database delays nothing else.
+        """Call a function that uses the database in a thread, so that a slow database delays no other request.
 
         Raises:
             ServiceError: the database cannot be used, or does not answer.
@@ -174,7 +174,7 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
     """Return the URL of a PostgreSQL database, and settings of its driver.
 
     Raises:
-        UserError: it is none, or the driver is missing.
+        UserError: the URL is invalid, or the driver is missing.
     """
     try:
         url = sa.make_url(text)
@@ -206,7 +206,7 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what has happened in one line: the system's words or the database's, without statements and values."""
+    """Describe an error in one line, in the system's or the database's words, without statements and values."""
     cause: BaseException = getattr(error, "orig", None) or error
     while cause.__cause__ is not None:
         cause = cause.__cause__

@@ -52,7 +52,7 @@ async def translate(request: Request) -> Response:
 
 
 def _plan(given: Mapping[str, Any], tag_handling: str) -> Callable[[Translator, str], Plan[list[Translation]]]:
-    """Return how a text is translated; in HTML, a sentence may continue on the next line by default."""
+    """Return the plan for translating a text; in HTML, a sentence may continue on the next line by default."""
     joins_lines = given.get("split_sentences", "nonewlines" if tag_handling == "html" else "1") == "nonewlines"
     if tag_handling:
         return partial(plan_markup, tags=_names(given, "ignore_tags"), joins_lines=joins_lines)
@@ -60,7 +60,7 @@ def _plan(given: Mapping[str, Any], tag_handling: str) -> Callable[[Translator, 
 
 
 def _refuse_unsupported(given: Mapping[str, Any], tag_handling: str) -> None:
-    """Refuse what would change the translation, if a model could do it.
+    """Refuse unsupported options that would change the translation.
 
     Raises:
         ServiceError: the message names it.
@@ -86,7 +86,7 @@ async def _glossary(asked: Asked) -> Glossary | None:
     """Return the glossary of a request.
 
     Raises:
-        ServiceError: there is none of this id, or it is for other languages.
+        ServiceError: it does not exist, or is for other languages.
     """
     id, source = asked.fields.get("glossary_id"), asked.text("source_lang", "")
     if not id:
@@ -116,12 +116,12 @@ async def upload_document(request: Request) -> Response:
 
 
 def _document_id(key: str) -> str:
-    """Return the public name of a document; nobody can guess its key, under which it waits."""
+    """Return the public id of a document; it is stored under its key, which cannot be guessed."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 async def document_status(request: Request) -> Response:
-    """Say how far the translation of a document is."""
+    """Report the progress of the translation of a document."""
     _, key, result = await _document(request)
     shown: dict[str, Any] = {"document_id": _document_id(key), "status": "translating", "seconds_remaining": 1}
     if result.error:
@@ -143,7 +143,7 @@ async def _document(request: Request) -> tuple[Service, str, Result]:
     """Return the service, and the document that a request is about, with its key.
 
     Raises:
-        ServiceError: there is none, or the key is another one.
+        ServiceError: it does not exist, or the key is wrong.
     """
     asked = await Asked.read(request)
     id, key, service = request.path_params["id"], asked.text("document_key"), asked.service
@@ -166,7 +166,7 @@ async def languages(request: Request) -> Response:
 
 
 async def usage(request: Request) -> Response:
-    """Return how much of its characters a key has used in this month."""
+    """Return the characters that a key has used this month, and its quota."""
     service, caller, _ = await Asked.read(request)
     quota = caller.limits.characters_per_month
     n_characters = await service.database.run(service.store.used, caller.name)

@@ -1,4 +1,4 @@
-"""In which of the languages of the models texts are."""
+"""Language detection among the languages of the models."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ Guess = tuple[str, float]  # a language and its probability
 
 
 def detect(models: Models, texts: Sequence[str]) -> list[list[Guess]]:
-    """Return for each text the languages that it may be in, best first."""
+    """Return the possible languages of each text, the most probable first."""
     from mtformer.data.clean.language import probabilities  # which imports numpy
 
     found = probabilities([text[:_MOST_CHARACTERS] for text in texts], models.languages)
@@ -19,7 +19,7 @@ def detect(models: Models, texts: Sequence[str]) -> list[list[Guess]]:
 
 
 def detect_sources(models: Models, texts: Sequence[str], tgt_lang: str) -> list[Guess]:
-    """Return the language of each text: one that can be translated to the target language, or that itself."""
+    """Return the language of each text: one that can be translated to the target language, or the target itself."""
     sources = [code for code in models.languages if models.direction(code, tgt_lang)]
     possible = [code for code in models.languages if code in sources or matches_language(code, tgt_lang)]
     return [

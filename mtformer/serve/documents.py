@@ -1,4 +1,4 @@
-"""Documents: nothing of a request becomes a file of its own."""
+"""Documents: no part of a request is written to a file."""
 
 import asyncio
 import contextlib
@@ -26,10 +26,10 @@ SUFFIXES = [suffix for format in FORMATS for suffix in format.suffixes]
 
 
 def new_name(name: str, tgt_lang: str) -> tuple[str, str]:
-    """Return what the translation of a file is called, as in report.de.docx, and what its kind is called on the web.
+    """Return the name of the translation of a file, as in report.de.docx, and its media type.
 
     Raises:
-        UserError: it is no document of a known format.
+        UserError: the file is not a document of a known format.
     """
     path = PurePath(PurePath(name.replace("\\", "/")).name)
     format = format_of(path.name)
@@ -45,10 +45,10 @@ async def translate_document(
 
     Args:
         service: translates.
-        caller: whose document it is.
+        caller: the owner of the document.
         file: the document.
-        query: how to translate its texts, which it does not have yet.
-        request: the one that waits for it; None if none does.
+        query: the translation settings, without texts.
+        request: the request that waits for the document; None if none does.
 
     Raises:
         UserError: it cannot be read.
@@ -71,7 +71,7 @@ async def translate_document(
 
 
 async def translate_later(id: str, service: Service, caller: Caller, file: File, query: Query) -> None:
-    """Translate a document that waits under some id."""
+    """Translate a stored document in the background."""
     try:
         outcome = await translate_document(service, caller, file, query)
     except MtformerError as error:
@@ -86,10 +86,10 @@ async def translate_later(id: str, service: Service, caller: Caller, file: File,
 
 
 async def fetched(service: Service, id: str) -> Response:
-    """Return a document that must be there, as a file to save.
+    """Return a translated document as a file to save.
 
     Raises:
-        ServiceError: it is not, or not yet.
+        ServiceError: it does not exist, or is not translated yet.
     """
     result = await service.database.run(service.results.find, id)
     if result is None:

@@ -1,14 +1,14 @@
-"""What a server refuses, with the status that HTTP has for it."""
+"""Errors of a server, with their HTTP status."""
 
 from mtformer.support.errors import MtformerError
 
 
 class ServiceError(MtformerError):
-    """A request that is not answered as its caller wanted.
+    """A refused or failed request.
 
     Attributes:
         status: the status of the response.
-        retry_after: after how many seconds the request may succeed; None if that cannot be said.
+        retry_after: the seconds after which the request may succeed; None if unknown.
     """
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
@@ -17,7 +17,7 @@ class ServiceError(MtformerError):
 
 
 class ClientGoneError(ServiceError):
-    """The client has closed the connection, so that nobody reads the answer."""
+    """The client has closed the connection."""
 
     def __init__(self) -> None:
         super().__init__(499, "the client has gone")

@@ -1,4 +1,4 @@
-"""What all interfaces have in common: reading requests, within limits, and answering with errors."""
+"""Common to all interfaces: reading requests within limits, and error responses."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ class File(NamedTuple):
     """A file in a form.
 
     Attributes:
-        name: what its client calls it.
+        name: its name, given by the client.
         content: its bytes.
     """
 
@@ -55,12 +55,12 @@ def service_of(request: Request) -> Service:
 
 
 class Asked(NamedTuple):
-    """What a request asks for, whatever its interface.
+    """The content of a request, independent of its interface.
 
     Attributes:
-        service: what answers it.
-        caller: who sends it.
-        fields: those of a JSON object, a form or the address, by name; repeated ones are lists.
+        service: the service that answers it.
+        caller: its sender.
+        fields: the fields of a JSON object, a form or the query string, by name; repeated fields are lists.
     """
 
     service: Service
@@ -88,7 +88,7 @@ class Asked(NamedTuple):
         """Return a field that must be a text.
 
         Raises:
-            ServiceError: it is missing, or is no text.
+            ServiceError: it is missing, or not a text.
         """
         value = self.fields.get(name, default)
         if value is None or value == "":
@@ -103,7 +103,7 @@ class Asked(NamedTuple):
         """Return a field that must be a text or a list of texts.
 
         Raises:
-            ServiceError: it is missing, something else, or too long a list.
+            ServiceError: it is missing, has another type, or the list is too long.
         """
         value = self.fields.get(name)
         if value is None or value == []:
@@ -116,10 +116,10 @@ class Asked(NamedTuple):
         return values
 
     def source(self, default: str | None = None) -> str | None:
-        """Return the source language; None if it is to be detected.
+        """Return the source language; None to detect it.
 
         Raises:
-            ServiceError: it is missing, or is no text.
+            ServiceError: it is missing, or not a text.
         """
         source = self.text("source", default)
         return None if source == "auto" else source
@@ -128,7 +128,7 @@ class Asked(NamedTuple):
         """Return a field that must be a number from 0 to ``most``; 0 if it is missing.
 
         Raises:
-            ServiceError: it is something else.
+            ServiceError: it is not such a number.
         """
         value = self.fields.get(name) or 0
         text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -138,10 +138,10 @@ class Asked(NamedTuple):
 
     @property
     def file(self) -> File:
-        """The file of a form.
+        """The file in a form.
 
         Raises:
-            ServiceError: there is none, or it has no name.
+            ServiceError: there is no file, or it has no name.
         """
         file = self.fields.get("file")
         if not isinstance(file, File):
@@ -197,7 +197,7 @@ def error_response(request: Request, status: int, message: str, headers: Mapping
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Answer a request that has led to an error of ours."""
+    """Answer a request that has raised an expected error."""
     if isinstance(error, ServiceError):
         headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
         if error.status in (408, 413):
@@ -212,7 +212,7 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 def _named(request: Request) -> str:
-    """Return what a request is called in the log: its path may have an id that nobody is to know."""
+    """Return the name of a request in the log, without its path, which may contain a secret id."""
     return str(getattr(request.scope.get("endpoint"), "__name__", "a request"))
 
 
@@ -223,7 +223,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """Answer a request that has led to an error which nobody expects; its traceback is logged."""
+    """Answer a request that has raised an unexpected error, and log the traceback."""
     return error_response(request, 500, "the server failed; its log says why")
 
 
@@ -231,7 +231,7 @@ HANDLERS: dict[Any, Any] = {MtformerError: on_error, HTTPException: on_http_erro
 
 
 class Gate:
-    """Limits the size of requests and the time in which they arrive, and logs and counts responses."""
+    """Limits the size and the arrival time of requests, and logs and counts responses."""
 
     def __init__(self, app: ASGIApp, service: Service, routes: Sequence[Route]) -> None:
         self._app, self._service = app, service
@@ -279,7 +279,7 @@ class _Body:
     """The body of a request, as it arrives.
 
     Attributes:
-        n_bytes: how much has arrived.
+        n_bytes: the number of bytes received.
     """
 
     def __init__(self, gate: Gate, scope: Scope, receive: Receive) -> None:
@@ -293,7 +293,7 @@ class _Body:
         """Receive a part.
 
         Raises:
-            ServiceError: it is too large, takes too long, or the client goes.
+            ServiceError: the body is too large or too slow, or the client has disconnected.
         """
         if self._is_whole:
             return await self._receive()  # which waits until the client goes
@@ -303,7 +303,7 @@ class _Body:
             async with asyncio.timeout(self._until - time.monotonic()):
                 message = await self._receive()
         except TimeoutError:
-            raise ServiceError(408, f"the request was not there after {_BODY_SECONDS} s") from None
+            raise ServiceError(408, f"the request did not arrive within {_BODY_SECONDS} s") from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError
         n_bytes = len(message.get("body", b""))
@@ -312,7 +312,7 @@ class _Body:
         if self.n_bytes > MOST_BYTES:
             raise _too_large()
         if self._gate.n_bytes > _MOST_HELD:
-            raise ServiceError(503, "too many large requests arrive at a time; try again later", retry_after=1)
+            raise ServiceError(503, "too many large requests at a time; try again later", retry_after=1)
         self._is_whole = not message.get("more_body", False)
         return message
 

@@ -1,4 +1,4 @@
-"""Who may use a server, and how much: keys, of which only hashes are stored, and their limits."""
+"""Access to a server: keys, of which only hashes are stored, and their limits."""
 
 import hashlib
 import hmac
@@ -27,7 +27,7 @@ _BUSY_SECONDS = 1  # after which a caller with too many requests may try again
 
 
 class Limits(BaseModel):
-    """How much the holder of a key may do; None for as much as it likes.
+    """The limits of a key; None for no limit.
 
     Attributes:
         characters_per_minute: of all texts.
@@ -47,11 +47,11 @@ class _StoredKey(Limits):
 
 
 class Caller(NamedTuple):
-    """Who sends a request.
+    """The sender of a request.
 
     Attributes:
-        name: that of the key; empty where the server has no keys.
-        limits: what it may do.
+        name: the name of the key; empty if the server has no keys.
+        limits: the limits of the key.
     """
 
     name: str = ""
@@ -73,12 +73,12 @@ class Keys:
         """Read a file of keys, which only its owner and, without changing it, a group may read.
 
         Raises:
-            UserError: it cannot be read, others can read it, or it is no such file.
+            UserError: it cannot be read, other users can read it, or it is not a file of keys.
         """
         return cls(_read(path))
 
     def find(self, key: str) -> Caller | None:
-        """Return whose key it is; None if it is nobody's. How long this takes says nothing about the keys."""
+        """Return the owner of a key; None for an unknown key. Its timing reveals nothing about the keys."""
         given, found = _hash(key), None
         for stored, caller in self._callers.items():
             if hmac.compare_digest(given, stored):
@@ -87,7 +87,7 @@ class Keys:
 
 
 def add_key(path: Path, name: str) -> str:
-    """Add a new key to a file, which is made if there is none, and return it. The file has a hash of it alone.
+    """Add a new key to a file, which is created if missing, and return the key. The file stores only its hash.
 
     Raises:
         UserError: there is a key with this name, or the file cannot be read or written.
@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, _StoredKey]:
 
 
 class Meter:
-    """Counts what callers do, and refuses what exceeds their limits.
+    """Counts the use of callers, and refuses requests beyond their limits.
 
     Characters a minute are a bucket that fills up steadily: a caller may use up a minute's share at once, and then as
     much as comes in. Times are those of a clock that nobody sets.

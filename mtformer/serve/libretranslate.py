@@ -74,7 +74,7 @@ async def download_file(request: Request) -> Response:
 
 
 async def detect_language(request: Request) -> Response:
-    """Say which languages a text may be in."""
+    """Detect the possible languages of a text."""
     asked = await Asked.read(request)
     service, text = asked.service, " ".join(asked.texts("q"))
     if not text.strip():
@@ -85,7 +85,7 @@ async def detect_language(request: Request) -> Response:
 
 
 async def languages(request: Request) -> Response:
-    """List the languages, each with those that it can be translated to."""
+    """List the source languages, each with its target languages."""
     pairs = service_of(request).models.pairs
     codes = dict.fromkeys(code for pair in pairs for code in pair)
     targets = {code: [pair.tgt_lang for pair in pairs if pair.src_lang == code] for code in codes}
@@ -93,7 +93,7 @@ async def languages(request: Request) -> Response:
 
 
 async def settings(request: Request) -> Response:
-    """Return what a page needs to know of the server."""
+    """Return the settings of the server that pages use."""
     service = service_of(request)
     first = service.models.pairs[0]
     language = {
@@ -114,7 +114,7 @@ async def settings(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Say that the server is alive."""
+    """Report that the server is alive."""
     return JSONResponse({"status": "ok"})
 
 

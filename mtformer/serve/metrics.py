@@ -23,7 +23,7 @@ class Metrics:
         self.requests = counter("requests", "Responses, by route and status.", ["route", "status"])
         self.seconds = histogram("request_seconds", "Seconds until a response, by route.", ["route"], buckets=_SECONDS)
         self.characters = counter("characters", "Characters of texts that were translated.")
-        self.notes = counter("notes", "Translations that the guard finds doubtful, by what is wrong.", ["note"])
+        self.notes = counter("notes", "Translations that the guard finds doubtful, by problem.", ["note"])
         self.batch_requests = histogram(
             "batch_requests", "Searches, scores and alignments that were computed together.", buckets=_SIZES
         )

@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
-    """What a request wants of a model.
+    """The requirements of a request on a model.
 
     Attributes:
         options: search options that replace the model's own, as sorted names and values.
         alignments: whether translations come with their alignments.
         token_log_probs: whether translations need the log probabilities of their tokens, and so their confidence.
-        glossary: how terms are to be translated.
+        glossary: the translations of terms.
     """
 
     options: tuple[tuple[str, Any], ...] = ()
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """A key that identifies it."""
         return *self[:-1], "" if self.glossary is None else self.glossary.digest
 
 
@@ -71,14 +71,14 @@ class Models:
         precision: str | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        """Read which directions some models have; the first that has one translates it.
+        """Read the directions of models; the first model with a direction translates it.
 
         Args:
             paths: bundles, and folders of exported models.
-            engine: what computes, as for :func:`.load_model`.
-            device: where.
+            engine: the engine, as for :func:`.load_model`.
+            device: the device.
             precision: the format of matrix products, as in :class:`.SearchOptions`; None for fp32.
-            max_bytes: how much memory the weights of loaded models may take; None for any.
+            max_bytes: the maximum memory for the weights of loaded models; None for no limit.
 
         Raises:
             UserError: a model cannot be read, or is larger than ``max_bytes``.
@@ -96,7 +96,7 @@ class Models:
 
     @property
     def n_threads(self) -> int:
-        """How many batches should be computed side by side: one on each core, or one on a GPU."""
+        """The number of batches to compute in parallel: one on each core, or one on a GPU."""
         if self._device == "cpu":
             return usable_cores()
         from mtformer.support.hardware import pick_device
@@ -105,7 +105,7 @@ class Models:
 
     @property
     def loaded_bytes(self) -> int:
-        """How much memory the weights take, about."""
+        """The approximate memory of the weights."""
         return sum(version.loaded_bytes for version in list(self._used))
 
     @property
@@ -120,14 +120,14 @@ class Models:
         return list(dict.fromkeys([*(pair.src_lang for pair in pairs), *(pair.tgt_lang for pair in pairs)]))
 
     def describe(self) -> Iterator[tuple[str, str]]:
-        """Yield what the files say about their models, as names and texts; each one begins with its directions."""
+        """Yield the descriptions of the models by their files, as names and texts; each starts with its directions."""
         for version in list(self._versions):
             if len(self._versions) > 1:
                 yield "Translates", version.header.title
             yield from describe_model(version.header, version.size)
 
     def direction(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
-        """Return the direction that is meant by two codes, in any writing; None if no model has it."""
+        """Return the direction of two language codes in any spelling; None if no model has it."""
         key, known = (src_lang, tgt_lang), self._directions
         if max(map(len, key)) > LONGEST_CODE:
             return None
@@ -143,7 +143,7 @@ class Models:
         return known[key]
 
     def ready(self, pair: LanguagePair, wanted: Wanted = USUAL) -> Translator | None:
-        """Return the translator for a request if there is one by now: this does not wait."""
+        """Return the translator for a request if it is already loaded; never wait."""
         with self._lock:
             version, key = self._version_of(pair), (pair, *wanted.key)
             translator = version.translators.get(key)
@@ -191,7 +191,7 @@ class Models:
                 self._loaded(version, needs_torch=False)
 
     def refresh(self) -> list[Path]:
-        """Replace models whose files have changed, and return their paths. One that cannot be loaded is not taken."""
+        """Replace models whose files have changed, and return their paths; keep those whose new file is unusable."""
         with self._refreshing:
             return [version.path for place, version in enumerate(list(self._versions)) if self._replace(place, version)]
 
@@ -218,7 +218,7 @@ class Models:
         return True
 
     def _up_to_date(self, pair: LanguagePair, load: Callable[[Version], T]) -> tuple[Version, T]:
-        """Load something of the model of a direction. If its file has been replaced, the new model is taken first.
+        """Load a part of the model of a direction. If its file has been replaced, switch to the new model first.
 
         Raises:
             ServiceError: it cannot be loaded.
@@ -244,11 +244,11 @@ class Models:
         raise ServiceError(503, f"the model {_named(pair)} has just been replaced; try again")
 
     def _model(self, version: Version, wanted: Wanted) -> LoadedModel:
-        """Return what computes a request.
+        """Return the loaded model that computes a request.
 
         Raises:
-            ServiceError: the model cannot do what is wanted.
-            ChangedError: its file is another one by now.
+            ServiceError: the model does not support the request.
+            ChangedError: its file has been replaced.
             MtformerError: it cannot be loaded.
         """
         needs_torch = self._needs_torch(version, wanted)
@@ -258,14 +258,14 @@ class Models:
         return self._loaded(version, needs_torch=needs_torch)
 
     def _needs_torch(self, version: Version, wanted: Wanted) -> bool:
-        """Tell whether only torch can do what is wanted, and is not what computes anyway."""
+        """Tell whether a request requires torch, and the engine is another one."""
         default = version.engines.get(False)
         if self._engine == "torch" or (default is not None and default.engine_name == "torch"):
             return False
         return wanted.glossary is not None or bool(unsupported(SearchConfig().updated(**dict(wanted.options))))
 
     def _loaded(self, version: Version, *, needs_torch: bool) -> LoadedModel:
-        """Return a model, which is loaded if it must be.
+        """Return a model, loading it if necessary.
 
         Raises:
             ChangedError: its file is another one by now.
@@ -302,7 +302,7 @@ class Models:
         return model
 
     def _needed_bytes(self, version: Version, needs_torch: bool = False) -> int:
-        """Return how much memory the weights of a model will take, about."""
+        """Return the approximate memory that the weights of a model will take."""
         is_on_torch = not is_exported(version.path) and (
             needs_torch
             or self._engine == "torch"
@@ -311,11 +311,11 @@ class Models:
         return version.n_bytes * COPIES["torch" if is_on_torch else "ctranslate2"]
 
     def _make_room(self, *, kept: Version, n_bytes: int = 0) -> None:
-        """Unload the models that were not used for longest. Requests that use them keep them until they are done.
+        """Unload the least recently used models. Running requests keep theirs until they are done.
 
         Args:
-            kept: the one that is not unloaded.
-            n_bytes: how much memory is needed beside what is loaded.
+            kept: the model that is not unloaded.
+            n_bytes: the memory needed in addition to loaded models.
         """
         for version in list(self._used):
             if self._max_bytes is None or self.loaded_bytes + n_bytes <= self._max_bytes:

@@ -1,4 +1,4 @@
-"""Which web pages may use a server: browsers let every page send requests to every server, this machine's own too."""
+"""The web pages that may use a server: browsers let any page send requests to any server, local ones included."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Origins:
     """
 
     def __init__(self, app: ASGIApp, allowed: Sequence[str], *, is_local: bool) -> None:
-        """Pass on to ``app`` what is not refused.
+        """Pass accepted requests on to ``app``.
 
         Args:
             app: the application.
@@ -57,7 +57,7 @@ class Origins:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or an address is always this machine's own."""
+    """Tell whether a name or an address is a loopback one."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

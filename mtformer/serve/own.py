@@ -30,7 +30,7 @@ _NDJSON = "application/x-ndjson"
 
 
 async def translate(request: Request) -> Response:
-    """Translate a text or a list of texts, with all that is known about the translations."""
+    """Translate a text or a list of texts, with all details of the translations."""
     asked = await _read(request, _FIELDS)
     service, caller, given = asked
     if not all(isinstance(given.get(name, False), bool) for name in ("alignments", "stream")):
@@ -61,10 +61,10 @@ async def translate(request: Request) -> Response:
 
 
 async def _read(request: Request, names: Sequence[str]) -> Asked:
-    """Read a request, whose fields must be some of these.
+    """Read a request with only these fields.
 
     Raises:
-        ServiceError: one is unknown, or the key is.
+        ServiceError: a field or the key is unknown.
     """
     asked = await Asked.read(request)
     if unknown := [name for name in asked.fields if name not in names]:
@@ -150,7 +150,7 @@ async def models(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Say whether the server takes requests."""
+    """Report whether the server accepts requests."""
     is_ready = service_of(request).is_ready
     return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 

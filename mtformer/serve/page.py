@@ -52,7 +52,7 @@ async def show(request: Request) -> Response:
 
 
 async def why(request: Request) -> Response:
-    """Say how likely each token of a word was, and what else was, in a translation that begins with ``prefix``."""
+    """Return the probability of each token of a word, and of its alternatives, after ``prefix``."""
     asked = await Asked.read(request)
     service = asked.service
     text, word = (without_surrogates(asked.text(name)) for name in ("text", "word"))
@@ -74,16 +74,16 @@ async def why(request: Request) -> Response:
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
-    """Return what the model chose in a step, and what else it might have chosen."""
+    """Return the chosen token of a step and its alternatives, with their probabilities."""
     chosen, *others = [
-        {"token": each["token"]["text"].replace("▁", "") or "␣", "probability": each["probability"]}
-        for each in [step["candidates"][step["chosen"]], *step["candidates"]]
+        {"token": candidate["token"]["text"].replace("▁", "") or "␣", "probability": candidate["probability"]}
+        for candidate in [step["candidates"][step["chosen"]], *step["candidates"]]
     ]
-    return {**chosen, "others": [each for each in others if each != chosen][:_N_OTHERS]}
+    return {**chosen, "others": [candidate for candidate in others if candidate != chosen][:_N_OTHERS]}
 
 
 async def compute(request: Request) -> Response:
-    """Do what the page's engine is asked for."""
+    """Run a task of the page's engine."""
     asked = await Asked.read(request)
     service = asked.service
     text, task = without_surrogates(asked.text("text")), request.path_params["task"]

@@ -1,4 +1,4 @@
-"""Elements of HTML and XML that a request wants left alone: they are taken out of a text, and put back."""
+"""Elements of HTML and XML that must not be translated: they are taken out of a text, and put back."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -16,16 +16,16 @@ _UNTRANSLATED = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotran
 
 
 class Protected:
-    """A text without the elements that are left alone.
+    """A text without its protected elements.
 
     Attributes:
-        text: with an element ``code`` in the place of each.
+        text: the text, with an element ``code`` in place of each.
     """
 
     def __init__(self, text: str, tags: Collection[str] = ()) -> None:
         """Take out elements with ``translate="no"``, those of the class ``notranslate``, and those of some tags.
 
-        The time that this takes is proportional to the length of the text, whatever is in it.
+        The time is linear in the length of any text.
 
         Args:
             text: HTML or XML.
@@ -47,7 +47,7 @@ class Protected:
 
 
 def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
-    """Yield where the elements that are left alone stand, end tags included; of nested ones the outermost."""
+    """Yield the spans of protected elements, end tags included; only the outermost of nested ones."""
     source = read_markup(text)
     number = 0
     while number < len(source.tokens):
@@ -62,12 +62,12 @@ def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
 def plan_markup(
     translator: Translator, text: str, *, tags: Collection[str] = (), joins_lines: bool = False
 ) -> Plan[list[Translation]]:
-    """Translate HTML or XML, of which some elements are left alone.
+    """Translate HTML or XML without its protected elements.
 
     Args:
         translator: translates.
         text: HTML or XML.
-        tags: the names of elements that are left alone, beside those that say so.
+        tags: the names of elements to protect, besides those marked in the text.
         joins_lines: whether a sentence may continue on the next line.
     """
     protected = Protected(text, tags)

@@ -1,4 +1,4 @@
-"""What requests want, and what they get."""
+"""Requests for translations, and their answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class Query:
 
     Attributes:
         texts: any number of texts.
-        target: the language that they are translated to, in any writing.
-        source: their language, in any writing; None to detect it.
-        is_one_language: whether all have the same language if that has to be detected.
-        wanted: what they want of a model, with options that :func:`checked_options` returns.
-        plan: how a translator translates one of the texts.
+        target: the target language, in any spelling.
+        source: the source language, in any spelling; None to detect it.
+        is_one_language: whether a detected language applies to all texts.
+        wanted: the requirements on a model, with options from :func:`checked_options`.
+        plan: makes the plan of a text, given a translator.
     """
 
     texts: Sequence[str]
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
     Attributes:
         source: its language, as the request calls it or as it was detected.
-        probability: how probable that is.
+        probability: the probability of that language.
         translations: the best first; the text itself if it is blank or in the target language already.
     """
 
@@ -65,7 +65,7 @@ def checked_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return search options in order, with values of the right types.
 
     Raises:
-        UserError: an option is none that requests may set, or its value is not allowed.
+        UserError: requests may not set an option, or its value is not allowed.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if unknown := [name for name in given if name not in OPTIONS]:

@@ -1,7 +1,7 @@
 """Documents that wait to be fetched, in the database, so that any server that shares it can return them.
 
-Each server counts in the database how often it has looked there (its beat). Others count how often they have looked
-while that stayed the same, and so find out that it has ended without comparing clocks.
+Each server increments a counter in the database (its beat). Other servers count how often they have seen it unchanged,
+and so detect that a server has ended without comparing clocks.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ class Result:
     """A document.
 
     Attributes:
-        name: that of its file.
-        media_type: what it is called on the web.
-        n_characters: of its text.
-        error: why it cannot be translated.
+        name: the name of its file.
+        media_type: its media type.
+        n_characters: the length of its text.
+        error: the reason why it cannot be translated.
         is_done: whether it is translated.
     """
 
@@ -54,8 +54,8 @@ class Outcome:
 
     Attributes:
         content: its bytes; None as long as it is not translated.
-        n_characters: of its text.
-        error: why it cannot be translated.
+        n_characters: the length of its text.
+        error: the reason why it cannot be translated.
     """
 
     content: bytes | None = None
@@ -82,10 +82,10 @@ class Results:
         """Keep a document for a while, and return its id.
 
         Args:
-            name: that of its file.
-            media_type: what it is called on the web.
-            outcome: the empty one if it is still to be translated.
-            owner: the name of the key that has sent it; those with the largest documents make room for others.
+            name: the name of its file.
+            media_type: its media type.
+            outcome: the outcome; empty if it is still to be translated.
+            owner: the name of the key of the sender; the owners of the largest documents make room for others.
 
         Raises:
             ServiceError: it is still to be translated, and too many others are.
@@ -107,7 +107,7 @@ class Results:
         self._write()
 
     def find(self, id: str) -> Result | None:
-        """Return a document; None if it does not wait any more."""
+        """Return a document; None if it is no longer stored."""
         columns = [DOCUMENTS.c[name] for name in ("name", "media_type", "n_characters", "error")]
         query = select(*columns, DOCUMENTS.c.content.is_not(None).label("is_done")).where(DOCUMENTS.c.id == id)
         with self._database.begin() as connection:
@@ -115,23 +115,23 @@ class Results:
             return None if row is None else Result(**row)
 
     def content(self, id: str) -> bytes | None:
-        """Return the bytes of a document; None if it is not translated, or does not wait any more."""
+        """Return the bytes of a document; None if it is not translated, or no longer stored."""
         with self._database.begin() as connection:
             return connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.id == id)).scalar()
 
     def remove(self, *ids: str) -> None:
-        """Forget documents."""
+        """Delete documents."""
         with self._database.begin() as connection:
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something in the background."""
+        """Start a task in the background."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)  # the loop has weak references only
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait until nothing is done in the background; what takes longer is cancelled."""
+        """Wait for background tasks; cancel those that take too long."""
         tasks = list(self._tasks)
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=seconds)
@@ -140,7 +140,7 @@ class Results:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def beat(self) -> None:
-        """Show other servers that this one runs, write what is unwritten, and clean up."""
+        """Signal that this server is running, write pending outcomes, and clean up."""
         first = secrets.randbits(32)  # none that others remember, should they have deleted what they had of this server
         insertion = self._database.insert(SERVERS).values(id=self._server, beat=first)
         beat = SERVERS.c.beat + 1
@@ -157,7 +157,7 @@ class Results:
         return n + 1 if beat == last else 0
 
     def _clean_up(self) -> None:
-        """Report and, later, delete the documents of servers that have ended."""
+        """Mark the documents of ended servers as failed and, later, delete them."""
         silent = [id for id, (_, n) in self._others.items() if n >= _MOST_SILENT]
         forgotten = [id for id in silent if self._others[id][1] >= _FORGOTTEN]
         if silent:
@@ -174,7 +174,7 @@ class Results:
             self._unwritten.pop(id, None)
 
     def _make_room(self) -> None:
-        """Forget documents of this server that have waited too long, and the oldest ones of who has the largest."""
+        """Delete expired documents of this server, and the oldest ones of the owner with the most data."""
         columns = [DOCUMENTS.c[name] for name in ("id", "owner", "n_bytes")]
         query = select(*columns).where(DOCUMENTS.c.server == self._server, ~_UNFINISHED)
         with self._database.begin() as connection:

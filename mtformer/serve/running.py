@@ -29,7 +29,7 @@ _IDLE_SECONDS = 75  # until a connection without requests is closed: more than t
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server listens, and who may use it.
+    """The address of a server, and access to it.
 
     Attributes:
         host: a name or an address.
@@ -46,10 +46,10 @@ class Place:
     cors: Sequence[str] = ()
 
     def check(self) -> None:
-        """Refuse to let anyone in from other machines, unless that is meant.
+        """Refuse open access from other machines, unless it is explicitly allowed.
 
         Raises:
-            UserError: it is refused.
+            UserError: other machines could use the server without a key.
         """
         if self.keys is not None or is_loopback(self.host):
             return

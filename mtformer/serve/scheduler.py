@@ -264,7 +264,7 @@ class Scheduler:
         return len(batch)
 
     def _settle(self, taken: Sequence[Item[_Call]], batch: Sequence[_Call]) -> None:
-        """Charge jobs for what is computed, in place of what they were charged when it was taken."""
+        """Replace the estimated charges of jobs by those of the computed work."""
         balances: Counter[Job[Any]] = Counter()
         for charged, call in taken:
             balances[call.text.job] += charged
@@ -339,7 +339,7 @@ def _within(calls: Sequence[_Call], budget: int) -> tuple[Sequence[_Call], Seque
 
 
 def _cost(request: Request[Any] | None) -> int:
-    """Return about how long a request takes, in tokens that are read or searched for."""
+    """Return the approximate cost of a request, in tokens read or searched."""
     if isinstance(request, SearchRequest):
         return len(request.src)
     assert isinstance(request, PairRequest)
@@ -347,7 +347,7 @@ def _cost(request: Request[Any] | None) -> int:
 
 
 def _submit(engine: Engine, requests: Sequence[Request[Any]]) -> Sequence[Any]:
-    """Compute requests; if the engine fails as a whole, each alone, so that only those fail that must."""
+    """Compute requests; if the engine fails on a batch, compute each alone, so that only faulty ones fail."""
     try:
         return engine.submit(requests)
     except Exception as error:

@@ -78,7 +78,7 @@ def plan_beginning(translator: Translator, text: str, start: str) -> Plan[dict[s
 
 
 def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[list[dict[str, Any]]]:
-    """Return translations of a sentence that begin in a given way and go on with different words, best first."""
+    """Return translations of a sentence with a given beginning and different next words, best first."""
     start = start.strip()
     segments = yield from _plan_continued(translator, text, start, _N_NEXT)
     segments.sort(key=lambda each: -each[0].score)
@@ -131,7 +131,7 @@ def segment(translation: Translation, alignment: Alignment, start: int, tgt_star
 
 
 def _sources(weights: Sequence[tuple[float, int]]) -> list[int]:
-    """Return the words that a word attends to about as much as to any, most first, given their negative weights."""
+    """Return the words that a word attends to almost as much as to any, most first, given negative weights."""
     least = min((weight for weight, _ in weights), default=0.0) * _LEAST_SHARE
     return [word for weight, word in sorted(weights) if weight <= least]
 

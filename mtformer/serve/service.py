@@ -1,4 +1,4 @@
-"""What all interfaces of a server are adapters of: texts to translations, for a caller, within limits."""
+"""The service behind all interfaces of a server: it translates texts for a caller, within limits."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -73,7 +73,7 @@ class Service:
         self.results.beat()
 
     def close(self) -> None:
-        """Finish what was accepted."""
+        """Finish the accepted requests."""
         self.is_ready = False
         self.explanations.close()
         self.scheduler.close()
@@ -82,7 +82,7 @@ class Service:
         self.database.close()
 
     def caller(self, key: str | None) -> Caller:
-        """Return who sends a request with a key.
+        """Return the caller with a key.
 
         Raises:
             ServiceError: the server has keys, and this is none of them.
@@ -116,9 +116,9 @@ class Service:
 
     @asynccontextmanager
     async def admitted(self, caller: Caller, *, is_bulk: bool = False) -> AsyncIterator[Admission]:
-        """Let a request be one of those that are answered, while the block runs.
+        """Admit a request while the block runs.
 
-        If the block fails, the characters that were charged are given back, but for those that were translated.
+        If the block fails, the charged characters are refunded, except for those that were translated.
 
         Args:
             caller: who sends it.
@@ -250,7 +250,7 @@ class Service:
         return answers, jobs
 
     def _pair_unless_same(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
-        """Return the direction that a request means; None if it is from a language of the models to itself.
+        """Return the direction of a request; None if it is from a language of the models to itself.
 
         Raises:
             ServiceError: no model has it.
@@ -272,7 +272,7 @@ class Service:
         return Job(plan, texts, translator.engine, key=admission.caller.name, weight=weight, on_text=on_text)
 
     async def translator(self, pair: LanguagePair, wanted: Wanted) -> Translator:
-        """Return the translator for a request, which may have to be loaded.
+        """Return the translator for a request; load it if necessary.
 
         Raises:
             UserError: the model cannot do what is wanted.

@@ -1,4 +1,4 @@
-"""What a server remembers: glossaries, and how many characters each key has had translated."""
+"""The stored state of a server: glossaries, and the characters translated for each key."""
 
 import time
 import uuid
@@ -77,11 +77,11 @@ class Store:
         return stored
 
     def glossaries(self, key: str) -> list[StoredGlossary]:
-        """Return those of a key without their entries, the oldest first."""
+        """Return the glossaries of a key without their entries, the oldest first."""
         return self._select(literal("").label("entries"), GLOSSARIES.c.key == key)
 
     def glossary(self, key: str, id: str) -> StoredGlossary | None:
-        """Return one of a key; None if it has no such glossary."""
+        """Return a glossary of a key; None if there is none with this id."""
         return next(iter(self._select(GLOSSARIES.c.entries, GLOSSARIES.c.key == key, GLOSSARIES.c.id == id)), None)
 
     def delete_glossary(self, key: str, id: str) -> bool:
@@ -97,7 +97,7 @@ class Store:
             return [StoredGlossary(**row) for row in connection.execute(query).mappings()]
 
     def take(self, key: str, n_characters: int, quota: int) -> str | None:
-        """Count characters in advance if a key may have them, whatever other servers take at the same time.
+        """Reserve characters for a key within its quota, atomically across servers.
 
         Args:
             key: the name of the key.
@@ -127,7 +127,7 @@ class Store:
             self._uncounted[key, month or _month()] += n_characters
 
     def flush(self) -> None:
-        """Write the usage. What cannot be written is kept until the next time."""
+        """Write the usage; keep it for the next time if it cannot be written."""
         with self._lock:
             counts, self._uncounted = self._uncounted, Counter()
         insertion = self.database.insert(USAGE)

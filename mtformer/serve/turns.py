@@ -1,4 +1,4 @@
-"""The order in which the work of many callers is done: each gets a share, and nobody waits for the end of a long text.
+"""The order of the work of many callers: each gets a share, and nobody waits for the end of a long text.
 
 This is start-time fair queueing (Goyal, Vin and Cheng 1996, "Start-time Fair Queuing"), among keys and, within each,
 among jobs. The one that was served least since it joined is next; newcomers join where the others are::
@@ -49,7 +49,7 @@ M = TypeVar("M", bound=Member)
 
 
 class Turns(Generic[M]):
-    """Members that take turns: those whose turns cost more have fewer of them."""
+    """Members that take turns: those with costlier turns get fewer."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, M]] = []  # by their starts; of equal ones the first to come is first

@@ -23,21 +23,21 @@ Stamp = tuple[int, int, int]  # tells whether a file has changed
 
 
 class ChangedError(UserError):
-    """A model's file is not the one whose description was read."""
+    """A model's file was replaced after its description was read."""
 
 
 @dataclass(eq=False)
 class Version:
-    """The contents of a model's file at some time. Requests that have started keep theirs when it is replaced.
+    """The contents of a model's file at some time. Running requests keep their version when the file is replaced.
 
     Attributes:
         path: the bundle or the folder.
-        stamp: when it was read.
+        stamp: the stamp of the file when it was read.
         header: its description.
         n_bytes: the size of its weights.
-        engines: what computes it, by whether torch has to.
+        engines: its engines, by whether torch is required.
         translators: for the latest requests.
-        loading: held by the thread that loads it.
+        loading: the lock of the thread that loads it.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class Version:
         """Read the description of a model.
 
         Raises:
-            UserError: there is none, or it is damaged.
+            UserError: it does not exist, or is damaged.
         """
         stamp = stamp_of(path)
         if stamp is None:
@@ -92,17 +92,17 @@ class Version:
         return bundle
 
     def require_unchanged(self) -> None:
-        """Refuse what was read from the file if that is another one by now.
+        """Check that the file is the one that was read.
 
         Raises:
-            ChangedError: it is.
+            ChangedError: it has been replaced.
         """
         if stamp_of(self.path) != self.stamp:
             raise ChangedError(f"{self.path} has changed since its description was read; try again")
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return what changes with a model's file; None if there is no file."""
+    """Return a stamp that changes with a model's file; None if there is no file."""
     try:
         stat = (path / "mtformer.json" if path.is_dir() else path).stat()
     except OSError:

@@ -66,7 +66,7 @@ class _Draft(NamedTuple):
 
 
 class Placement:
-    """Finds translations in which terms stand where the words for them would."""
+    """Finds translations in which terms stand where the model would translate them."""
 
     def __init__(self, tokenizer: Tokenizer, terms: Terms) -> None:
         """Take the tokenizer and the glossary of a model whose engine gives its attention."""
@@ -76,7 +76,7 @@ class Placement:
     def plan(
         self, request: SearchRequest, terms: Sequence[Term], hypotheses: list[Hypothesis]
     ) -> Plan[list[Hypothesis]]:
-        """Put a better translation before those whose terms have been added instead of placed.
+        """Put a better translation first if terms were appended instead of placed.
 
         Args:
             request: the search.
@@ -167,7 +167,7 @@ class Placement:
 
 
 def _translating(attended: NDArray[Any], loss: NDArray[np.float64], tokens_of: Sequence[Sequence[int]]) -> int:
-    """Return which word of a translation translates a term.
+    """Return the index of the target word that translates a term.
 
     Args:
         attended: (words,) how much each word attends to the term.
@@ -213,5 +213,5 @@ def _n_ends(text: str) -> int:
 
 
 def _within(spans: Sequence[Span], span: Span) -> list[int]:
-    """Return which of ``spans`` share characters with ``span``."""
+    """Return the indices of the ``spans`` that overlap ``span``."""
     return [i for i, (start, end) in enumerate(spans) if start < span[1] and end > span[0]]

@@ -112,7 +112,7 @@ def prepared(text: str, preparations: Sequence[Preparation]) -> PreparedText:
 
 
 class CopyUnknown:
-    """Copies texts without letters, and texts of which the model knows no letter."""
+    """Copies texts without letters, and texts whose letters are all unknown to the model."""
 
     def __init__(self, can_write: Callable[[str], bool], *, is_noted: bool = False) -> None:
         """Take the letters that the model knows.
@@ -362,7 +362,7 @@ class KnownWords:
 
 
 def known_characters(tokenizer: Tokenizer, language: str | None = None) -> KnownCharacters:
-    """Return which characters of a source a model knows; with its language, what slots will stand for stays."""
+    """Return the preparation for unknown source characters; with a language, text for slots stays unchanged."""
     vocabulary = tokenizer.src
     if language is None or not tokenizer.has_slots:
         return KnownCharacters(vocabulary.characters, composes=vocabulary.form != "identity")

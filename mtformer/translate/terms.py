@@ -1,4 +1,4 @@
-"""The terms of a glossary in texts, and the constraints that they put on the translations."""
+"""The terms of a glossary in texts, and the constraints on their translations."""
 
 from collections.abc import Sequence
 
