@@ -54,7 +54,7 @@ class Ragged:
 
     @classmethod
     def concatenated(cls, parts: Sequence["Ragged"]) -> "Ragged":
-        """Join the rows of several: one at least."""
+        """Join the rows of at least one array."""
         values = np.concatenate([part.values[part.starts[0] : part.starts[-1]] for part in parts])
         return cls.of_lengths(values, np.concatenate([part.lengths for part in parts]))
 
@@ -98,7 +98,7 @@ class Arrays(NamedTuple):
 
     Attributes:
         arrays: by name; they are read-only and mapped, so they stay usable when the files are removed.
-        facts: what was written beside them.
+        facts: the metadata written with them.
     """
 
     arrays: dict[str, np.ndarray]
@@ -183,7 +183,7 @@ def read_arrays(folder: Path) -> Arrays | None:
 
 
 def _write(file: FileIO, portion: bytes, folder: Path) -> None:
-    """Write all of a portion, and make room in the cache while the disk is full."""
+    """Write a whole portion; while the disk is full, make room in the cache."""
     left = memoryview(portion)
     while left:
         try:
@@ -194,7 +194,7 @@ def _write(file: FileIO, portion: bytes, folder: Path) -> None:
 
 
 def _is_unused(folder: Path) -> bool:
-    """Tell whether a folder has arrays that no process uses."""
+    """Tell whether a folder contains arrays that no process uses."""
     return (folder / _INDEX).exists() and not any(map(is_locked, folder.glob(f"*{_USE}")))
 
 

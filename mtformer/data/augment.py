@@ -1,7 +1,7 @@
 """Variations of training pairs, drawn anew for each epoch: text as users write it, where a corpus has edited text.
 
-A model can only translate what it has seen something like: without such pairs, ALL CAPS and emoji are spelled in tokens
-that it never learned. What is inserted is the same on both sides, so the model learns to copy it.
+A model can only translate text similar to its training text: without such pairs, ALL CAPS and emoji are spelled in
+tokens that it never learned. Insertions are the same on both sides, so the model learns to copy them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -53,7 +53,7 @@ class Augmenter:
 
     @property
     def identity(self) -> JsonValue:
-        """All that the variations depend on besides the text and the epoch."""
+        """Everything that the variations depend on besides the text and the epoch."""
         slots: JsonValue = [*self._languages] if self._slots else False  # a language decides what is a number or a name
         return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted, slots]
 
@@ -104,7 +104,7 @@ class Augmenter:
     def _varied(
         self, pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random
     ) -> SentencePair:
-        """Apply kinds of variations one after the other; those that do not suit the pair leave it as it is."""
+        """Apply kinds of variations in turn; those that do not suit the pair leave it unchanged."""
         if pair.is_blank:
             return pair
         if "joined" in names and following:
@@ -117,7 +117,7 @@ class Augmenter:
 
 @dataclass(frozen=True)
 class TokenizerText:
-    """The text to train a tokenizer on, which is to have tokens for the words of the variations; iterable repeatedly.
+    """The text to train a tokenizer on, with variations, so that their words get tokens; iterable repeatedly.
 
     It has no typos: the tokens of misspelled words would take the place of others. And no emoji: each would need a
     token, where the model can learn to copy their bytes.
@@ -195,7 +195,7 @@ class TermSampler:
         return rows
 
     def _usable(self, src: str, tgt: str) -> list[tuple[Match, int]]:
-        """Return the terms in a source whose translations are in the target, and where, each at a place of its own."""
+        """Return the terms in a source whose translations are in the target, with distinct target positions."""
         taken = [False] * len(tgt)
         usable = []
         for match in self._glossary.find(src, self._src_words):
@@ -219,7 +219,7 @@ class TermSampler:
         return matches, tgt
 
     def _invented(self, random: np.random.Generator) -> str:
-        """Return the translation of some term, or the beginning of one with the end of another."""
+        """Return the translation of a random term, or the beginning of one joined with the end of another."""
         terms = self._glossary.terms
         first, second = (terms[i].tgt for i in random.integers(len(terms), size=2))
         if random.random() < 0.5:

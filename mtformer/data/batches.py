@@ -70,7 +70,7 @@ class Batch:
         return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices, positions)
 
     def without_targets(self) -> "Batch":
-        """Return a batch of these rows with nothing to predict: its summed loss and its gradients are zero."""
+        """Return a batch of these rows without targets: its summed loss and its gradients are zero."""
         return replace(self, tgt_mask=torch.zeros_like(self.tgt_mask), positions=_UNKNOWN)
 
     def to(self, device: torch.device) -> "Batch":

@@ -94,10 +94,10 @@ def _files(source: Source, src_lang: str, tgt_lang: str, folder: Path) -> Fetche
 
 
 def _is_complete(source: Source, files: Fetched) -> bool:
-    """Tell whether the files of a source have been written before.
+    """Tell whether the files of a source exist and are complete.
 
     Raises:
-        UserError: others are there.
+        UserError: other files are in their place.
     """
     existing = [path for path in files if path.exists()]
     if not existing:
@@ -110,7 +110,7 @@ def _is_complete(source: Source, files: Fetched) -> bool:
 
 
 def _is_constant(source: Source) -> bool:
-    """Tell whether a source has the same pairs whenever it is read: on the hub a commit has, a local folder may not."""
+    """Tell whether a source always has the same pairs, like a commit on the hub and unlike a local folder."""
     if isinstance(source, HubDataset):
         return source.revision is not None
     return isinstance(source, SacrebleuSet | BuiltinText)

@@ -62,7 +62,7 @@ def held_out_share(n_pairs: int) -> float:
 
 
 def describe_held_out(text: StoredText) -> str:
-    """Say how many pairs are held out of a text."""
+    """Describe how many pairs are held out of a text."""
     counts = {part: sum(map(len, by_direction.values())) for part, by_direction in text.held_out.items()}
     test = f", and {counts['test']:,} to test it" if "test" in counts else ""
     verb = "is" if counts["valid"] == 1 else "are"
@@ -71,7 +71,7 @@ def describe_held_out(text: StoredText) -> str:
 
 
 def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
-    """Write the pairs to train on, and among the facts those that are held out."""
+    """Write the training pairs, and the held-out ones as facts."""
     chosen, excluded = _choose(text, data)
     held_out = {
         part: [(direction, [text[index] for index in indices]) for direction, indices in by_direction.items()]
@@ -134,7 +134,7 @@ def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[Language
 
 
 def is_apart(source: Source) -> bool:
-    """Tell whether the text of a source is of another kind than the text to translate."""
+    """Tell whether the text of a source differs in kind from the text to translate."""
     return source.tag is not None or source.general
 
 

@@ -39,10 +39,10 @@ HeldOutPairs = Mapping[str, Mapping[LanguagePair, Sequence[SentencePair]]]  # of
 
 
 def identity_of(text: ParallelText) -> tuple[JsonValue, Versions]:
-    """Return all that the pairs of ``text`` depend on: contents of files, settings of sources, our version.
+    """Return an identity of the pairs of ``text``: contents of files, settings of sources, mtformer's version.
 
     Returns:
-        that, or None if a source is a pipe, which cannot be read for its identity alone; and the versions of the files,
+        the identity, or None if a source is a pipe, which can be read only once; and the versions of the files,
         which :func:`require_same` takes.
 
     Raises:
@@ -103,7 +103,7 @@ class StoredText(Sequence[SentencePair]):
     Attributes:
         key: identifies the text and the filters.
         digest: the fingerprint of all pairs, those that filters have dropped included.
-        names: what messages call each source.
+        names: the name of each source in messages.
         n_pairs: the number of pairs in each source, dropped ones included.
         drops: what was dropped from each source.
         held_out: the pairs of each direction that are not among these, but in ``valid`` or ``test``.
@@ -309,7 +309,7 @@ def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iter
 def _filtered(
     portions: Iterator[Portion], filters: Mapping[LanguagePair, Filters]
 ) -> Iterator[tuple[Portion, list[str | None]]]:
-    """Yield why to drop pairs by the rules that look at one pair at a time; nothing without filters."""
+    """Yield the reasons to drop pairs by the rules for single pairs; nothing without filters."""
     if not filters:
         return ((portion, []) for portion in portions)
     return in_order(partial(_pair_reasons, filters), portions)

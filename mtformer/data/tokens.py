@@ -94,7 +94,7 @@ class Corpus:
         return len(self.src)
 
     def with_sides(self, src: Side, tgt: Side) -> "Corpus":
-        """Return the same pairs with other ids."""
+        """Return the corpus with its ids replaced."""
         corpus = copy(self)
         corpus.src, corpus.tgt = src, tgt
         return corpus
@@ -125,8 +125,8 @@ class Encoder:
 
     Attributes:
         tokenizer: turns text into ids.
-        max_length: the most tokens of a side, EOS included.
-        max_ratio: the most that one side may be longer than the other.
+        max_length: the maximum number of tokens of a side, EOS included.
+        max_ratio: the maximum ratio of the lengths of the sides.
     """
 
     tokenizer: Tokenizer
@@ -134,10 +134,10 @@ class Encoder:
     max_ratio: float
 
     def __call__(self, chunk: Chunk) -> tuple[Rows, dict[int, str]]:
-        """Encode the pairs of a chunk that can be learned from.
+        """Encode the usable training pairs of a chunk.
 
         Returns:
-            these pairs, and why others cannot, by their indices in the chunk.
+            these pairs, and the reasons to drop the others, by their indices in the chunk.
         """
         encoded = self.encode(unpack(chunk.packed))
         reasons = [self.reason_to_drop(row) for row in encoded]
@@ -145,7 +145,7 @@ class Encoder:
         return self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason}
 
     def corpus(self, pairs: Iterable[SentencePair], variation: "Variation | None" = None) -> Corpus:
-        """Encode pairs in memory, as ``variation`` changes them, without those that cannot be learned from."""
+        """Encode pairs in memory, with the changes of ``variation``, and drop unusable ones."""
         stream, first = iter(pairs), 0
         parts, drops = [self.rows({})], Drops()
         while portion := list(islice(stream, CHUNK)):
@@ -168,7 +168,7 @@ class Encoder:
         return list(map(EncodedPair, src, tgt))
 
     def reason_to_drop(self, row: EncodedPair) -> str | None:
-        """Return why a pair cannot be learned from; None if it can."""
+        """Return the reason to drop a pair from training; None to keep it."""
         shorter, longer = sorted(map(len, row))
         if shorter <= 1:
             return "a side is empty"
@@ -193,14 +193,14 @@ class Encoder:
 
     @property
     def identity(self) -> JsonValue:
-        """All that the ids depend on besides the text."""
+        """Everything that the ids depend on besides the text."""
         models = (self.tokenizer.src_model, self.tokenizer.tgt_model or b"")
         return [*(hashlib.sha256(model).hexdigest() for model in models), self.max_length, self.max_ratio]
 
 
 @dataclass(frozen=True)
 class Variation:
-    """The changes of an epoch to the pairs; a pair stays as it is where the change would make it too long.
+    """The changes of an epoch to the pairs; a pair stays unchanged if its change would make it too long.
 
     Attributes:
         encoder: encodes the pairs that change.
@@ -232,7 +232,7 @@ class Variation:
         return self.encoder.rows(changed)
 
     def _encode(self, pairs: Mapping[int, SentencePair]) -> dict[int, EncodedPair]:
-        """Encode pairs, by their indices in the chunk, except those that cannot be learned from."""
+        """Encode pairs, by their indices in the chunk, except unusable ones."""
         rows = dict(zip(pairs, self.encoder.encode(list(pairs.values())), strict=True))
         return {index: row for index, row in rows.items() if not self.encoder.reason_to_drop(row)}
 
@@ -245,7 +245,7 @@ def replaced(rows: Rows, changed: Rows) -> Rows:
 
 
 def stored_tokenizer(text: StoredText, settings: JsonValue, train: Callable[[], Tokenizer]) -> Tokenizer:
-    """Return the tokenizer of a text from the cache, or else train it: a dry run has often done so.
+    """Return the tokenizer of a text from the cache, where a dry run has often stored it, or else train it.
 
     Args:
         text: what the tokenizer is trained on.
@@ -297,7 +297,7 @@ class TokenStore:
         )
 
     def varied(self, variation: Variation, settings: JsonValue) -> Corpus:
-        """Return the pairs as an epoch varies them, and remove from the cache those of the epoch before.
+        """Return the pairs as varied in an epoch, and remove those of the previous epoch from the cache.
 
         Call :meth:`forget_epoch` after the last one.
 
@@ -316,7 +316,7 @@ class TokenStore:
         return self.corpus.with_sides(*_sides(stored.arrays))
 
     def forget_epoch(self) -> None:
-        """Remove from the cache the pairs of the last epoch; those who have them can still use them."""
+        """Remove the pairs of the last epoch from the cache; arrays already loaded stay usable."""
         if self._of_epoch:
             remove_folder(self._of_epoch)
 

@@ -1,4 +1,4 @@
-"""The training pairs of a run, as tokens, for each epoch, in which the pairs of each source occur by its weight."""
+"""The training pairs of a run, as tokens; in each epoch, the pairs of a source occur according to its weight."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -66,9 +66,9 @@ class TrainingData:
 
     @cached_property
     def known_words(self) -> frozenset[str]:
-        """The words of all sources that the model knows, as :func:`.known_words` says; none of a model that knew some.
+        """The source words that the model knows, by :func:`.known_words`.
 
-        Where no spaces separate words, there are none either.
+        Empty for fine-tuned models, and where no spaces separate words.
         """
         languages = {pair.src_lang for pair in self._config.data.language_pairs}
         if self._config.training.init_from is not None or not all(map(is_written_with_spaces, languages)):
@@ -89,7 +89,7 @@ class TrainingData:
         self._tokens.forget_epoch()
 
     def order(self, epoch: int) -> np.ndarray:
-        """Return which pairs of the corpus occur in an epoch, one at least, and how often; see :func:`epoch_order`."""
+        """Return the pairs of an epoch, at least one, as indices into the corpus; see :func:`epoch_order`."""
         weights = self.weights()
         if set(weights) == {1.0}:  # as follows from the weights, in less memory
             return np.arange(len(self.corpus))
@@ -203,7 +203,7 @@ def epoch_order(source_of_pair: np.ndarray, weights: Sequence[float], *, seed: i
 
 
 def _turns(n: int, first: int, last: int, seed: int) -> np.ndarray:
-    """Return whose turn it is from ``first`` to before ``last`` in an endless row of permutations of ``range(n)``."""
+    """Return items ``first`` to ``last`` (exclusive) of an endless sequence of permutations of ``range(n)``."""
     rounds = range(first // n, (last - 1) // n + 1)
     row = np.concatenate([np.random.default_rng([seed, number]).permutation(n) for number in rounds])
     start = rounds[0] * n

@@ -1,1 +1,1 @@
-"""How good translations are."""
+"""Evaluation: scores, comparison and stress tests of translations."""

@@ -1,4 +1,4 @@
-"""Where translations are good and where not: by length, by the rarity of words, copies of the reference, loops."""
+"""Break a score down: by length, by the rarity of words, exact matches of the reference, loops."""
 
 import math
 from collections import Counter

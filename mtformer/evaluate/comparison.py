@@ -1,4 +1,4 @@
-"""Whether one system translates better than another, or chance explains the difference.
+"""Test whether one system translates significantly better than another.
 
 The tests are sacreBLEU's (Post 2018): paired bootstrap resampling (Koehn 2004) and paired approximate randomization
 (Riezler and Maxwell 2005). The first system is the baseline, with which each of the others is compared.
@@ -77,7 +77,7 @@ class MetricComparison:
 
     @property
     def signature(self) -> str:
-        """Both signatures in one, as sacreBLEU orders their parts."""
+        """Both signatures merged, in sacreBLEU's order."""
         bootstrap, randomization = self.signatures
         [trials] = [part for part in randomization.split("|") if part.startswith("ar:")]
         return bootstrap.replace("|seed:", f"|{trials}|seed:")

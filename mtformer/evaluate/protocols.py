@@ -20,11 +20,11 @@ from mtformer.translate.translator import Translator
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a score was computed where it was published: on test2016 of Multi30k, English to German.
+    """The procedure of a published score on test2016 of Multi30k, English to German.
 
     Attributes:
-        name: what ``--protocol`` takes.
-        description: what it does, and how it differs from others.
+        name: the value of ``--protocol``.
+        description: the procedure, and its differences from others.
         published: scores computed this way, with their sources.
         references: the digest of the references after :func:`lower_case_moses`; empty if text is compared as it is.
         fingerprint: of the unprocessed test set.
@@ -118,7 +118,7 @@ def find_protocol(name: str) -> Protocol:
     """Return the protocol of that name.
 
     Raises:
-        UserError: there is none, and the message names all; or the package that it needs is not installed.
+        UserError: it does not exist, in which case the message lists all; or a required package is not installed.
     """
     if name not in PROTOCOLS:
         raise UserError(f"there is no protocol {name!r}; there are {' and '.join(PROTOCOLS)}")

@@ -1,4 +1,4 @@
-"""The results of scoring a model, how they are shown, and the record that a run keeps of them."""
+"""The results of scoring a model, their presentation, and the record of them in a run."""
 
 import logging
 import math
@@ -72,7 +72,7 @@ class SetResult:
         fingerprint: a digest of its sources and references.
         n_sentences: its size.
         scores: BLEU, chrF2, chrF2++, TER and, if asked for, COMET.
-        analysis: what the scores do not say.
+        analysis: details behind the scores.
         likelihood: loss and perplexity of the first reference; without tokens if they were not computed.
     """
 
@@ -116,7 +116,7 @@ class SetResult:
 
 
 def _buckets(title: str, buckets: Sequence[Bucket]) -> list[str]:
-    """Show buckets on one line; a single one says nothing new."""
+    """Show buckets on one line; empty for a single bucket, which adds no information."""
     if len(buckets) < 2:
         return []
     return [f"{title}: " + ", ".join(f"{part.label}: {part.score:.1f} ({part.count:,})" for part in buckets)]
@@ -124,7 +124,7 @@ def _buckets(title: str, buckets: Sequence[Bucket]) -> list[str]:
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A model as it was searched.
+    """A model and the settings that it was scored with.
 
     Attributes:
         paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
@@ -183,7 +183,7 @@ class Record(BaseModel):
 
     @property
     def evaluated(self) -> tuple[object, ...]:
-        """All that determines the translations besides the text; the options include the precision."""
+        """Everything that determines the translations besides the text; the options include the precision."""
         return self.digest, self.engine, self.options, self.raw, self.tag
 
 
@@ -201,7 +201,7 @@ class EarlierEvaluation:
         return how | {"bleu": round(record.scores["BLEU"], 2), "verdict": self.verdict}
 
     def to_text(self) -> str:
-        """Return the verdict, and which evaluation it is about."""
+        """Return the verdict, and a description of the earlier evaluation."""
         record = self.record
         how = f"step {record.step:,}, beam size {record.options.beam_size}" + ", with --raw" * record.raw
         how += "" if record.tag is None else f", with --tag {record.tag}"
@@ -289,7 +289,7 @@ def compare_and_record(folder: RunFolder, evaluation: Evaluation, texts: EvalSet
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
     An evaluation of the same model with the same engine, search and tag, with ``--raw`` or without, is the same
-    evaluation: it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may
+    evaluation: it is neither compared nor added again. Failures are reported as warnings, because the evaluation may
     have taken hours.
 
     Returns:

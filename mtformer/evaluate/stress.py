@@ -1,4 +1,4 @@
-"""Robustness: how translations change when the source text is perturbed as users perturb it."""
+"""Robustness: how translations change if the source text is perturbed as users would do."""
 
 import json
 import random
@@ -42,9 +42,9 @@ class Case(NamedTuple):
     """A perturbed sentence.
 
     Attributes:
-        src: what the model is given.
-        ref: what its translation is compared with; None if there is no reference.
-        added: what the translation should contain as it is; empty for nothing.
+        src: the input of the model.
+        ref: the reference of its translation; None if there is none.
+        added: text that the translation should copy; empty if there is none.
     """
 
     src: str
@@ -100,7 +100,7 @@ def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
 
 
 class Kept(NamedTuple):
-    """How many of some expressions of the sources are in the translations."""
+    """How many of certain expressions in the sources are in the translations."""
 
     kept: int
     total: int

@@ -145,7 +145,7 @@ def compare_paths(
 
 
 def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[System]:
-    """Tell bundles from files of translations, and load the bundles."""
+    """Read the systems: load bundles, and keep the paths of files of translations."""
     if len(paths) < 2:
         raise UserError("a comparison needs two systems or more")
     files = [_file_of(path) for path in paths]
@@ -182,7 +182,7 @@ def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
 
 
 def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:
-    """Read the test set, and tell its languages."""
+    """Read the test set, and determine its languages."""
     models = [(system, system.bundle) for system in systems if system.bundle]
     if not models:
         return _test_set_of_files(pair, texts)

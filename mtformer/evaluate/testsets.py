@@ -31,7 +31,7 @@ class EvalSet:
         sources: one line each.
         references: one list, as long as ``sources``, for each human translator.
         files: what they were read from.
-        sacrebleu_arguments: what names the references on sacreBLEU's command line; empty if nothing does.
+        sacrebleu_arguments: the arguments that name the references on sacreBLEU's command line; empty if none do.
     """
 
     name: str

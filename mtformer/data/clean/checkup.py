@@ -1,4 +1,4 @@
-"""Read the text of a config once, and note its problems: bad pairs, passages out of alignment, lengths in tokens."""
+"""Check the text of a config in one pass: bad pairs, passages out of alignment, lengths in tokens."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ class SourceCheck:
 
     @property
     def source(self) -> Source:
-        """Where the pairs come from."""
+        """The source of the pairs."""
         return self.part.sources[0]
 
     @property
@@ -174,17 +174,17 @@ class SourceCheck:
 
     @property
     def inactive(self) -> dict[str, str]:
-        """Why rules find nothing in its text, or less than in others, by name."""
+        """Reasons why rules find nothing in its text, or only some of the faults, by name."""
         return self.filters.inactive
 
     @property
     def problems(self) -> Counter[str]:
-        """The number of pairs that each rule would drop; those that realigning has lost are misaligned."""
+        """The number of pairs that each rule would drop; pairs lost by realigning count as misaligned."""
         counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
         return +Counter({MISALIGNED: self.n_lost}) + Counter(dict(zip(self.filters.names, counts, strict=True)))
 
     def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
-        """Take the next pairs, why other processes would drop them, and the log odds of their being misaligned."""
+        """Add the next pairs, with the reasons to drop them and their log odds of being misaligned."""
         rules = [reason and rule_of(reason) for reason in self.filters.corpus_reasons(portion.pairs, reasons)]
         for rule, pair, line in zip(rules, portion.pairs, portion.lines, strict=True):
             if rule and len(self.examples.setdefault(rule, [])) < _EXAMPLES:
@@ -206,7 +206,7 @@ class SourceCheck:
         return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
 
     def finish(self) -> None:
-        """Find the passages that are out of alignment, all of whose pairs are to be dropped."""
+        """Find the passages out of alignment, whose pairs will all be dropped."""
         self.rules = np.concatenate([self.rules, *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
         self.passages = [Passage(0, self.n_pairs, 0)]
@@ -234,7 +234,7 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of pairs with a problem; a slip is one, too, and a source without pairs."""
+        """The number of problems: bad pairs, passages out of alignment, and sources without pairs."""
         return sum(source.problems.total() + len(source.slips) or not source.n_pairs for source in self.sources)
 
 
@@ -264,9 +264,9 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
 
 
 def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
-    """Return sources of training text with their translations, checked by what these teach.
+    """Return training sources realigned, with rules learned from the realigned text.
 
-    As it stands, a text that has slipped teaches rules that find good pairs suspicious.
+    Rules learned from text out of alignment would reject good pairs.
 
     Raises:
         UserError: a source cannot be read a second time, or it has changed.
@@ -287,7 +287,7 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
 
 
 def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
-    """Apply the rules of sources to their text, which is yielded meanwhile."""
+    """Apply the rules of sources to their text, and yield the text."""
     judge = partial(_judge, [source.filters for source in sources])
     with Progress(what, unit="pairs") as progress:
         portions = text_portions([source.part for source in sources], [source.blank for source in sources])

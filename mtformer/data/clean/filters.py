@@ -107,7 +107,7 @@ class Filters:
             log.warning("%s: data.filters: %s cannot find anything: %s", self._languages, names, why)
 
     def _why_untaught(self, n_pairs: int) -> dict[str, str]:
-        """Return why rules that the text teaches are not in use, by name."""
+        """Return the reasons why learned rules are not in use, by name."""
         inactive: dict[str, str] = {}
         if self._spellings and not any(side.is_taught for side in self._spellings):
             inactive[DIACRITICS] = self._spellings[0].why_untaught
@@ -122,23 +122,23 @@ class Filters:
 
     @property
     def inactive(self) -> dict[str, str]:
-        """Why rules find nothing in this text, or less than in others, by name."""
+        """Reasons why rules find nothing in this text, or only some of the faults, by name."""
         self._learn()
-        found = dict(self._inactive)
+        reasons = dict(self._inactive)
         unknown = [code for code in self._languages if not LanguageTest(code).is_possible]
         if unknown:
-            found["language"] = f"the language identifier does not know {' and '.join(unknown)}"
+            reasons["language"] = f"the language identifier does not know {' and '.join(unknown)}"
         src, tgt = map(letters_of, self._languages)
         if src is None and tgt is None:
-            found["script"] = f"the scripts of {' and '.join(self._languages)} are not known"
+            reasons["script"] = f"the scripts of {' and '.join(self._languages)} are not known"
         elif src == tgt:
-            found["script"] = f"{' and '.join(self._languages)} have the same letters, which do not tell them apart"
+            reasons["script"] = f"{' and '.join(self._languages)} have the same letters, which do not tell them apart"
         if not self.held_out.digest:
-            found["held_out"] = "there is no validation or test text"
-        return {name: found[name] for name in self.names if name in found}
+            reasons["held_out"] = "there is no validation or test text"
+        return {name: reasons[name] for name in self.names if name in reasons}
 
     def repaired(self, pair: SentencePair) -> tuple[SentencePair, list[Change]]:
-        """Return a pair after all repairs that are possible, and these."""
+        """Return a pair after all possible repairs, and the repairs."""
         self._learn()
         by_side = []
         for spelling in self._spellings or (None, None):
@@ -147,17 +147,17 @@ class Filters:
         return repaired(pair, by_side)
 
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
-        """Return why to drop each of the next pairs of the text; None for those to keep."""
+        """Return the reason to drop each of the next pairs of the text; None to keep it."""
         return self.corpus_reasons(pairs, self.pair_reasons(pairs))
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
-        """Return why to drop each pair by the rules that look at one pair at a time."""
+        """Return the reason to drop each pair by the rules for single pairs."""
         return self.judge(pairs)[0]
 
     def judge(
         self, pairs: Sequence[SentencePair], *, align: bool = False
     ) -> tuple[list[str | None], NDArray[np.float64] | None]:
-        """Return the same, and the log odds of all pairs for being misaligned.
+        """Return the reasons to drop pairs, as :meth:`pair_reasons` does, and all log odds of being misaligned.
 
         Args:
             pairs: the pairs.
@@ -241,7 +241,7 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
 
 
 def reason_of(name: str) -> str:
-    """Return how a run reports the pairs that a rule has dropped."""
+    """Return the reason under which a run reports the pairs dropped by a rule."""
     return f"{FILTERS[name]} (data.filters: {name})"
 
 

@@ -1,4 +1,4 @@
-"""Which texts are surely not in the language that they should be in.
+"""Find texts that are certainly not in the expected language.
 
 A language identifier is often wrong on a few words, so a text is only refused when it is long enough and when another
 language is far more probable than the expected one. The identifier is py3langid (naive Bayes over n-grams of bytes),
@@ -108,7 +108,7 @@ def _encode(text: str) -> bytes:
 
 
 def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, float]]:
-    """Return for each text, in one of some languages, how probable each of them is; 0 for those not known.
+    """Return the probability of each language for each text, given a choice of languages; 0 for unknown ones.
 
     All are 0 if none of them is known.
     """
@@ -121,7 +121,7 @@ def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, 
 
 
 def _columns(code: str) -> list[int]:
-    """Return which scores are those of a language; none if it is not known."""
+    """Return the columns of a language in the scores; empty for an unknown language."""
     language = _LABELS.get(base_language(code), base_language(code))
     return [i for i, label in enumerate(identifier().labels) if label == language]
 

@@ -313,7 +313,7 @@ class LearnedRules:
         return [of_ways[way] if largest >= 0 else None for way, largest in worst]
 
     def why_inactive(self, name: str) -> str | None:
-        """Return why one of :data:`CORRUPTIONS` cannot be found in this text; None if it can."""
+        """Return the reason why one of :data:`CORRUPTIONS` cannot be found in this text; None if it can."""
         if name not in {way.split()[0] for way in self._ways}:
             return f"fewer than {2 * _FEWEST_EXAMPLES} of its pairs are long enough to learn from"
         if self._classifier.shares.sum() > _LARGEST_SHARE:
@@ -325,7 +325,7 @@ class LearnedRules:
         return self.misalignment_of(self.scores(pairs))
 
     def misalignment_of(self, scores: Floats) -> Floats:
-        """Return the same of pairs by their scores."""
+        """Return :meth:`misalignment` for pairs with these scores."""
         return scores[:, self._ways.index(MISALIGNED)]
 
     def shares(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Find which target translates which source of a text where lines are missing or extra."""
+"""Realign a text in which lines are missing or extra."""
 
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -82,8 +82,8 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
 def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list[Passage]:
     """Divide a text into passages by how far away the translations of their sources stand.
 
-    Shifts are tried on some lines of passages that are no translations as they stand. Those that make translations of
-    them are scored on the lines around, too, and the best division by all shifts follows, until no more are found.
+    Shifts are tried on sample lines of misaligned passages. A shift that yields translations is then scored on the
+    lines around, and the text is divided anew by all shifts, until no more are found.
     If eight lines after the first 100 of 1,000 are missing from the targets, the steps find these passages::
 
         find_passages        (0, 100, 0) (100, 992, None)

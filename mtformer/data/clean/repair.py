@@ -1,4 +1,4 @@
-"""Repair texts: remove markup, decode again what was decoded wrongly. A text that is right stays as it is."""
+"""Repair texts: remove markup, and undo wrong decoding. Correct texts stay unchanged."""
 
 import html
 import re
@@ -40,7 +40,7 @@ def without_markup(text: str) -> str:
 
 
 def _space(tag: re.Match[str]) -> str:
-    """Return what separates the words at a tag: nothing at one inside a line."""
+    """Return the separator of the words around a tag; empty for an inline tag."""
     return "" if tag[2] and tag[2].lower() in _INLINE.split() else " "
 
 
@@ -74,7 +74,7 @@ def repaired(pair: SentencePair, by_side: Sequence[dict[str, Repair]]) -> tuple[
 
     Args:
         pair: the pair.
-        by_side: for the source and for the target, what repairs a text, by the name of the rule that finds the fault.
+        by_side: the functions that repair a source and a target, by the name of the rule that finds the fault.
     """
     changes: list[Change] = []
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""The report of a checkup, and a copy of the text without the pairs that have problems."""
+"""The report of a checkup, and a copy of the text without bad pairs."""
 
 import json
 import logging
@@ -109,7 +109,7 @@ def _row(name: str, side: SideLengths) -> list[str]:
 
 
 def as_json(checkup: Checkup) -> dict[str, Any]:
-    """Return the same as values."""
+    """Return the report as values for JSON."""
     lengths = checkup.lengths
     return {
         "problems": checkup.n_problems,
@@ -161,7 +161,7 @@ def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
 
 
 def as_config(source: TextFiles, folder: Path) -> str:
-    """Write a source as it is written in a config in ``folder``."""
+    """Write a source in the notation of a config in ``folder``."""
     values = {
         side: os.path.relpath(path.resolve(), folder) for side, path in (("src", source.src), ("tgt", source.tgt))
     }
@@ -193,7 +193,7 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
 def _divide(
     source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
 ) -> Counter[str]:
-    """Write each pair of a source to one place or the other, and count them."""
+    """Write each pair of a source to the good or the rejected ones, and count them."""
     text = source.realigned
     joined, rules, n_read, counts = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
     misaligned = source.filters.names.index(MISALIGNED)
@@ -227,7 +227,7 @@ def _divide(
 
 
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, tuple[SentencePair, list[Change]]]:
-    """Return the pairs that are good after repairs, and what was changed."""
+    """Return the pairs that are good after repairs, and the changes."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     reasons = source.filters.reasons([pair for pair, _ in found.values()])
@@ -260,5 +260,5 @@ def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
 
 
 def _recompressed(path: Path) -> str:
-    """Return the name of a file, which ends in ``.gz`` if the file is compressed by its name."""
+    """Return the name of a file, ending in ``.gz`` if its original was compressed."""
     return f"{path.stem}.gz" if path.suffix in COMPRESSED else path.name

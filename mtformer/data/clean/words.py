@@ -300,7 +300,7 @@ class Association:
 
 
 def _explained(sums: Floats, side: Ragged, other_lengths: Ints, frequencies: Floats) -> list[Floats]:
-    """Say how well the words of a side are explained by the other side.
+    """Measure how well the words of a side are explained by the other side.
 
     Args:
         sums: the probabilities of each word given the words of the other side, added up.

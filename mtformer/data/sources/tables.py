@@ -19,7 +19,7 @@ _SIDES = ("source", "target")
 
 
 class Columns(NamedTuple):
-    """Where the two texts are: in the columns that the user names, or else in those that the languages name.
+    """The columns of the two texts: those that the user names, or else those named by the languages.
 
     Attributes:
         given: the columns of source and target, by name or number; None if left open.
@@ -79,7 +79,7 @@ class Columns(NamedTuple):
         return by_name or names_both or (len(row) > 1 and all(map(is_column_name, row)))
 
     def _ranks(self, names: Sequence[str], side: int) -> list[int]:
-        """Tell how well each name fits a side; 0 if it does not."""
+        """Return how well each name fits a side; 0 if it does not."""
         language, roles = self.languages[side], ROLES[side]
         return [2 * matches_language(name, language) or int(name.strip().lower() in roles) for name in names]
 
