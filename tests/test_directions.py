@@ -310,7 +310,7 @@ def test_an_exported_model_has_all_directions(model: Project) -> None:
     assert lines[0] == lines[1]
     texts = ["--vocabulary-map", "train.en", "train.de"]
     refused = model.mtformer("export", run_of(model), "--to", "ctranslate2", "--output", "other", *texts)
-    assert refused.status == 2 and "--vocabulary-map is for a model of one direction" in refused.stderr
+    assert refused.status == 2 and "--vocabulary-map needs a model of one direction" in refused.stderr
 
 
 def test_compare_chooses_a_direction(model: Project) -> None:
