@@ -147,7 +147,9 @@ def test_unequal_line_counts_are_told_with_the_command_that_helps(tmp_path: Path
     source = text_files(tmp_path, ["a"] * 3, ["b"])
     message = error_of(source)
     assert "src.txt has 3 lines, " in message and "tgt.txt has 1: they are not parallel line by line; " in message
-    assert message.endswith("mtformer data check finds where lines are missing, and with --fix it realigns the others")
+    assert message.endswith(
+        "; mtformer data check --src FILE --tgt FILE finds where lines are missing, and --fix realigns the others"
+    )
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -211,8 +213,8 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
     assert [message.rpartition("/")[2] for message in error_of(*sources).splitlines()] == [
         "pairs.tsv:1: this line has no tab: 'no tab'",
         "pairs.jsonl:2: this line is not JSON: '{'",
-        "tgt.txt has 1: they are not parallel line by line; mtformer data check finds where lines are missing, and "
-        "with --fix it realigns the others",
+        "tgt.txt has 1: they are not parallel line by line; mtformer data check --src FILE --tgt FILE finds where "
+        "lines are missing, and --fix realigns the others",
     ]
     with pytest.raises(UserError) as error:
         require_readable([ParallelText(sources, "en", "de"), ParallelText(sources[1:2], "en", "de")])

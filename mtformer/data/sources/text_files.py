@@ -65,7 +65,8 @@ def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
     message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
     if not n_src or not n_tgt:
         return message
-    return f"{message}; mtformer data check finds where lines are missing, and with --fix it realigns the others"
+    command = "mtformer data check --src FILE --tgt FILE"
+    return f"{message}; {command} finds where lines are missing, and --fix realigns the others"
 
 
 class TestSet(NamedTuple):
