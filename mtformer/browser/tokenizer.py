@@ -37,7 +37,7 @@ SCRIPTS = (
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return what ``new Tokenizer(…)`` in JavaScript takes: the special ids, and one vocabulary or two."""
+    """Return the argument of ``new Tokenizer(…)`` in JavaScript: the special ids, and one vocabulary or two."""
     sides = [(tokenizer.src, tokenizer.src_model), (tokenizer.tgt, tokenizer.tgt_model)]
     return {
         "special_ids": tokenizer.special_ids.model_dump(),
@@ -46,7 +46,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def describe_texts(header: Header, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return what ``new TextPlanner(…)`` in JavaScript takes: the tokenizer, the directions, the limits of a search."""
+    """Return the argument of ``new TextPlanner(…)`` in JavaScript: tokenizer, directions, limits of a search."""
     pairs = header.language_pairs
     codes = dict.fromkeys(code for pair in pairs for code in pair)
     return {

@@ -206,7 +206,7 @@ class Header(Stored):
         return same[0] if len(same) == 1 else lang
 
     def _meant(self, tgt_lang: str | None) -> str:
-        """Return which of the many target languages of a model a wrong code may have meant, as a question."""
+        """Return a question that suggests the target languages nearest to a wrong code; empty without one."""
         known = self.languages or dict.fromkeys(pair.tgt_lang for pair in self.language_pairs)
         if tgt_lang is None or tgt_lang in known:
             return ""

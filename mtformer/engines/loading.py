@@ -143,7 +143,7 @@ def load_model(
 
 
 def _what_needs_torch(models: "Sequence[Path | Bundle]", adapter: Path | None) -> str | None:
-    """Return what of the models and the adapter only torch can do; None if CTranslate2 can do all of it.
+    """Return the feature of the models or the adapter that requires torch; None if CTranslate2 supports them.
 
     Raises:
         UserError: they cannot be combined.

@@ -75,7 +75,7 @@ def render_lesson(
 
 
 def describe_lesson(bundle: Bundle) -> dict[str, Any]:
-    """Return what ``new LiveExplainer(…)`` in JavaScript takes: the ids before texts, and the activation's formula."""
+    """Return the argument of ``new LiveExplainer(…)`` in JavaScript: the prefix ids, and the activation's formula."""
     prefixes = bundle.tokenizer.prefixes
     return {
         "prefixes": {"src": list(prefixes.src), "tgt": list(prefixes.tgt)},

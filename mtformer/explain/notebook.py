@@ -26,7 +26,7 @@ class NotebookTrace(Trace):
         return cls(**vars(trace), explanation=explanation)
 
     def __repr__(self) -> str:
-        """Return what a plain trace is shown as in text."""
+        """Return the text form of a plain trace."""
         return repr(self.explanation.traces[0])
 
     def _repr_html_(self) -> str:

@@ -117,7 +117,7 @@ def title_of(text: str) -> str:
 
 
 def body_of(text: str, language: Language) -> str:
-    """Return what scripts fill."""
+    """Return the body of a page, which scripts fill."""
     words = read_words() if language == "zh" else {}
     return (
         f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
@@ -126,12 +126,12 @@ def body_of(text: str, language: Language) -> str:
 
 
 def page_settings(focus: Focus, language: Language) -> dict[str, Any]:
-    """Return what scripts know besides the explanation: the attention to show first, and the words of the page."""
+    """Return the settings for scripts: the attention to show first, and the words of the page."""
     return {"first": asdict(focus), "words": read_words() if language == "zh" else {}}
 
 
 def read_words() -> dict[str, str]:
-    """Return what pages say in Chinese for each text in English: the table ``words.tsv``."""
+    """Return the Chinese translation of each English text of a page, from the table ``words.tsv``."""
     table = resources.files("mtformer.explain").joinpath("words.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in table.splitlines()[1:])
     return {row[0]: row[1] for row in rows}

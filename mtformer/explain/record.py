@@ -138,7 +138,7 @@ class Explainer:
         return _encode_target(spelling, word, "word", inside=not first and not is_written_with_spaces(self.tgt_lang))
 
     def max_target(self, n_tokens: int) -> int:
-        """Return how many tokens, EOS left out, the translation of ``n_tokens`` source tokens may have."""
+        """Return the maximum length of the translation of ``n_tokens`` source tokens, without EOS."""
         return min(self.options.limit(n_tokens), MAX_TOKENS)
 
     def require_room(self, ids: Sequence[int], what: str, n_tokens: int) -> None:

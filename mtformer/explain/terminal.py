@@ -324,7 +324,7 @@ def _last_step(node: Node, children: _Children) -> int:
 
 
 def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
-    """Say why the search ended where it did."""
+    """Explain why the search ended."""
     left = [node.total for node in trace.tree.nodes if node.fate == "stopped"]
     if not left:
         return

@@ -180,7 +180,7 @@ def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool)
 
 
 def _fate(spelling: Spelling, trace: Trace, pattern: re.Pattern[str], best: str | None) -> tuple[Sentence, int | None]:
-    """Say how far the word came in the search, and return the step at which the last beam with it was pruned.
+    """Describe how far the word came in the search, and return the step at which its last beam was pruned.
 
     Args:
         spelling: that of the sentence.

@@ -32,7 +32,7 @@ _ICON = """\
 
 
 def parse_quantization(name: str | None) -> Quantization:
-    """Return how a page stores weights: as named, or else in int8.
+    """Return the format in which a page stores weights: as named, or else int8.
 
     Raises:
         UserError: a page does not store them so.
@@ -95,7 +95,7 @@ def _require_small(bundle: Bundle, quantization: Quantization) -> None:
 
 
 def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str, str]]:
-    """Yield what a page says about its model, as names and texts."""
+    """Yield a page's description of its model, as names and texts."""
     yield from describe_model(
         bundle.header, f"{count_parameters(bundle):,} parameters; the page has its weights in {quantization}"
     )

@@ -106,10 +106,10 @@ def _read_exported(folder: Path, family: Family) -> Imported:
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
-    """Return what the type of a model means, given its config.
+    """Return the family of a model, given its config.
 
     Raises:
-        UserError: it is a model that we cannot have.
+        UserError: models of this type cannot be imported.
     """
     if "auto_map" in config:
         raise UserError("this model brings code of its own (auto_map, trust_remote_code), which is never run")

@@ -35,7 +35,7 @@ def names_in_transformers(name: str) -> list[str]:
 
 
 def feature_dimension(name: str) -> int | None:
-    """Return which dimension of a weight, by our name, counts the D features of the residual stream; None: none."""
+    """Return the dimension of a weight, by our name, that has the D features of the residual stream; None if none."""
     module, kind = name.split(".")[-2:]
     if module in ("qkv_proj", "linear1"):  # these read features, the others write them
         return 1 if kind == "weight" else None

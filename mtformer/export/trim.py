@@ -140,7 +140,7 @@ def _lacking(tokens: Sequence[Token], all_tokens: Sequence[Token]) -> Iterator[T
 
 
 def _merged(text: str, scores: Mapping[str, float]) -> Iterator[str]:
-    """Yield what BPE makes of the characters of a token, merge by merge: the likeliest first, then the leftmost."""
+    """Yield the tokens after each BPE merge of the characters of a token: likeliest merge first, then leftmost."""
     parts = list(text)
     while True:
         pairs = [left + right for left, right in pairwise(parts)]
@@ -191,7 +191,7 @@ def _named(header: Header) -> frozenset[str]:
 
 
 def _script(header: Header) -> re.Pattern[str] | None:
-    """Return what finds a letter of a model's languages; None where one of their scripts is not known."""
+    """Return a pattern for the letters of a model's languages; None if one of their scripts is unknown."""
     languages = header.languages or {language for pair in header.language_pairs for language in pair}
     letters = {language: letters_of(language) for language in languages}
     if unknown := [language for language, of_language in letters.items() if of_language is None]:
@@ -211,7 +211,7 @@ def _rows(tensors: Mapping[str, Tensor], src_ids: Sequence[int], tgt_ids: Sequen
 
 
 def _saved(before: Imported, after: Imported) -> str:
-    """Say how much smaller a model has become."""
+    """Log how much smaller a model has become."""
 
     def size(model: Imported) -> tuple[str, int, float]:
         return (

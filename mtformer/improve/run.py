@@ -113,7 +113,7 @@ class _Improvement:
         self._plan = make_plan(self._facts, request.budget)
 
     def run(self) -> Report:
-        """Do what is left, put the best model into the folder, and report."""
+        """Run the remaining stages, copy the best model to the folder, and report."""
         forward, backward = self._teachers()
         run, bundle = self._student(self._translations(forward, backward), backward)
         output = self._configs.folder.parent
@@ -250,7 +250,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _inputs(request: Request, texts: _Texts) -> dict[str, str]:
-    """Return what all results depend on, by its name in messages."""
+    """Return the inputs that all results depend on, by their names in messages."""
     data = request.config.data
     free = {"data": {"train", "valid", "test", "terms"}, "training": {"device", "log_every", "log_to", "report"}}
     settings = request.config.model_dump(mode="json", exclude={"provenance": True, **free})

@@ -53,7 +53,7 @@ class Stages:
     """Does the stages, each once, in the folder of an improvement."""
 
     def __init__(self, state: State, configs: Configs) -> None:
-        """Take what is done so far, and the writer of configs."""
+        """Take the results so far, and the writer of configs."""
         self._state = state
         self._configs = configs
 

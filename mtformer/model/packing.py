@@ -48,7 +48,7 @@ class Packer:
         self._packing = Lock()
 
     def __call__(self, linear: nn.Linear, first: int = 0, last: int | None = None) -> Linear:
-        """Return what a layer computes, its adapter included.
+        """Return the function of a layer, its adapter included.
 
         Args:
             linear: the layer.

@@ -105,6 +105,6 @@ class Typist:
 
 
 def plain(text: str) -> str:
-    """Return what is the same for an English text however it was typed: small letters, no contractions, no marks."""
+    """Normalize an English text regardless of how it was typed: lower case, no contractions, no punctuation."""
     text = text.lower().replace("’", "'").rstrip(".!?")
     return _ANY_SHORT.sub(lambda match: _FULL[match[0]], text)

@@ -100,7 +100,7 @@ def settings(run: Contents) -> Iterator[Html]:
 
 
 def environment(run: Contents) -> Html:
-    """Return where the run was trained, and how it can be repeated."""
+    """Return the hardware and versions of the run, and how to reproduce it."""
     provenance, machine = run.config.provenance, run.machine
     rows: list[tuple[object, object]] = [
         *((key, machine.get(key)) for key in ("system", "processor", "device", "processes", "threads")),

@@ -14,7 +14,7 @@ _LONGEST = 400  # characters of a fact about a model
 
 
 def describe_model(header: Header, size: str) -> Iterator[tuple[str, str]]:
-    """Yield what a bundle says about its model, as names and texts. A stranger may have written some of it.
+    """Yield a bundle's description of its model, as names and texts. Parts of it may be untrusted.
 
     Args:
         header: that of the bundle.

@@ -276,7 +276,7 @@ def find_models(given: Sequence[Path] | None) -> list[Path]:
 
 
 def _importable(path: Path) -> Path | None:
-    """Return what ``mtformer import`` takes, where ``path`` is a model of transformers or Marian, or one of the hub."""
+    """Return the argument of ``mtformer import`` if ``path`` is a model of transformers, of Marian or on the hub."""
     if str(path).startswith("hf:"):
         return path
     is_file = path.is_file()

@@ -64,7 +64,7 @@ class TransformerDecoder:
         return state, torch.log_softmax(self._model.project(state), dim=-1)
 
     def _after(self, decode: Callable[[Tensor, Cache | StaticCache], Tensor], tokens: Tensor) -> Tensor:
-        """Return what ``decode`` does for the tokens (N,) chosen last and those that are still to be read."""
+        """Apply ``decode`` to the tokens (N,) chosen last, then to the remaining forced ones; return the result."""
         result = decode(tokens, self._cache)
         while self._forced:
             result = decode(torch.full_like(tokens, self._forced.pop(0)), self._cache)

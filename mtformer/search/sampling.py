@@ -97,7 +97,7 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which of the ``probabilities`` (n, m), laid end to end, ``places`` (n, 1) lie in, and how far inside."""
+    """Return the cell of cumulated ``probabilities`` (n, m) that each of ``places`` (n, 1) is in, and its offset."""
     ends = probabilities.cumsum(dim=-1)
     below = ends[..., -1:].nextafter(torch.zeros_like(places))  # rounding must not lead beyond the end
     interval = torch.searchsorted(ends, torch.minimum(places, below), right=True)

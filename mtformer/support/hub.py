@@ -47,7 +47,7 @@ def prepare_hub() -> bool:
 
 @cache
 def why_unreachable(endpoint: str) -> str | None:
-    """Return why no connection to the hub, or to the proxy on the way, can be made; None if it can or may be slow.
+    """Return the reason why the hub, or the proxy to it, cannot be reached; None if it can, or may just be slow.
 
     The library would try again for half a minute, which helps against load and lost connections alone.
     """

@@ -123,7 +123,7 @@ def suit_joint_vocabulary(src_langs: Sequence[str], tgt_langs: Sequence[str]) ->
 
 
 def max_token_length(code: str) -> int:
-    """Return how many characters a token may have: 16, which is the default of SentencePiece, or fewer.
+    """Return the maximum length of a token in characters: 16, the default of SentencePiece, or less.
 
     Chinese has no spaces to stop a token from growing over a whole clause; few of its words exceed three characters.
     Japanese and Thai have no spaces either, but spell long words in kana and letters.

@@ -24,7 +24,7 @@ def repeats(text: str, language: str) -> bool:
 
 
 def n_repeats(text: str, is_spaced: bool) -> int:
-    """Return how often a phrase of a text occurs in a row at most, or a part of a long word if that is four times."""
+    """Return the longest run of a repeated phrase, or of a part of a long word that repeats four times."""
     words = _WORD.findall(text.casefold())
     units: Sequence[str] = words if is_spaced else "".join(words)
     most = 1
@@ -40,7 +40,7 @@ def n_repeats(text: str, is_spaced: bool) -> int:
 
 
 def n_repeated_pairs(units: Sequence[str]) -> int:
-    """Return how many pairs of neighbours have occurred before: none in most sentences, which need no closer look."""
+    """Count the repeated pairs of neighbours: most sentences have none, and need no closer look."""
     return max(0, len(units) - 1 - len(set(pairwise(units))))
 
 

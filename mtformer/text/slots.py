@@ -83,7 +83,7 @@ class Slotted:
         return self.keeps(translation) and not self._is_glued(self._once(translation))
 
     def lost(self, translation: str) -> list[str]:
-        """Return what the slots stand for that a translation lacks."""
+        """Return the fillings of the slots that a translation lacks."""
         return [filling for slot, filling in self.fillings.items() if slot not in translation]
 
     def _once(self, translation: str) -> str:
@@ -159,7 +159,7 @@ def known_slots(text: str, source: str) -> str:
 
 
 def _dropped(slot: re.Match[str]) -> str:
-    """Return what is left of a slot and the space before it: this, if letters follow, which are another word's end."""
+    """Return the replacement of a dropped slot: the space before it if letters follow, else nothing."""
     return slot[1] if re.match(r"\w", slot.string[slot.end() : slot.end() + 1]) else ""
 
 
@@ -233,7 +233,7 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
 
 
 def _matched(src: Sequence[Entity], tgt: Sequence[Entity]) -> Iterator[tuple[Entity, Entity]]:
-    """Yield what is on both sides, in order, if it is as often on one as on the other."""
+    """Pair the entities of both sides that have the same value and the same number of occurrences."""
     of_src, of_tgt = map(_by_value, (src, tgt))
     for value, entities in of_src.items():
         if len(entities) == len(of_tgt.get(value, ())):

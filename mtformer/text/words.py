@@ -19,7 +19,7 @@ def word_rule(language: str) -> WordRule:
 
 
 def find_words(text: str, phrase: str, is_word: WordRule) -> list[int]:
-    """Return where ``phrase`` stands in ``text`` as whole words, from left to right."""
+    """Return the spans of ``phrase`` in ``text`` as whole words, from left to right."""
     places = (match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text))
     return [start for start in places if stands_alone(text, start, start + len(phrase), is_word)]
 
@@ -56,7 +56,7 @@ _WORDS = re.compile(rf"[{CHARACTER_WORDS}\U00020000-\U0003ffff]|[^\s{CHARACTER_W
 
 
 def word_spans(text: str) -> list[Span]:
-    """Return where the words of ``text`` stand.
+    """Return the spans of the words of ``text``.
 
     A word is what spaces separate, with the punctuation that is attached to it, so that ``text.split()`` gives the same
     words. In scripts without spaces, such as Chinese, each character is a word, and so is each of their punctuation

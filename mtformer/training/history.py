@@ -175,7 +175,7 @@ def _differences(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[s
 
 
 def _conditions(config: Config) -> dict[str, JsonValue]:
-    """Return all that influences the result of a run, by dotted key."""
+    """Return everything that influences the result of a run, by dotted key."""
     sections = config.model_dump(mode="json", exclude={"run", "provenance"})
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
     kept = {key: value for key, value in settings.items() if key not in _FREE}

@@ -140,7 +140,7 @@ def _warn_of_few_epochs(trainer: Trainer) -> None:
 
 
 def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
-    """Do all that comes before training, measure a few updates, and describe the run; nothing is written.
+    """Prepare training, measure a few updates, and describe the run, without writing anything.
 
     Raises:
         UserError: as :func:`train` would.
@@ -152,7 +152,7 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
 
 @contextmanager
 def _resumable(folder: RunFolder) -> Iterator[None]:
-    """Say how to resume if an interrupt ends the block and there is a checkpoint."""
+    """Log how to resume if an interrupt ends the block and there is a checkpoint."""
     try:
         yield
     except KeyboardInterrupt:

@@ -206,7 +206,7 @@ class Validator:
         return scores, [Sample(*valid.pairs[i], hypotheses[i]) for i in places]
 
     def expected_seconds(self, model: Transformer) -> float:
-        """Return how long a validation takes of a model that has learned to end its translations.
+        """Estimate the duration of a validation of a model that has learned to end its translations.
 
         A part of it is measured. Since a model that has learned nothing translates up to the limits, the search is
         forced along the references, which have about as many tokens as the translations of a trained model.

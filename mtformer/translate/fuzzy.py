@@ -69,9 +69,9 @@ class FuzzyMatches:
             ids: those of the text, as the model reads it.
         """
         own = self._own(ids)
-        found = [(similarity(own, self._row(number)), number) for number in self._candidates(own)]
+        similar = [(similarity(own, self._row(number)), number) for number in self._candidates(own)]
         matches = dict[tuple[str, str], tuple[FuzzyMatch, Example]]()
-        for value, number in sorted(found, key=lambda each: (-each[0], each[1])):
+        for value, number in sorted(similar, key=lambda candidate: (-candidate[0], candidate[1])):
             if value < self._least or len(matches) == _N_MATCHES:
                 break
             pair = self._memory.pair(number)

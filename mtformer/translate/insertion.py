@@ -39,8 +39,9 @@ def plan_with_tokens(
     options = request.options.updated(beam_size=_BEAM_SIZE, n_best=1, mbr=0)
     request = replace(request, options=options, token_log_probs=True)
 
-    def quality(one: Hypothesis) -> tuple[int, bool, float]:
-        return sum(id in one.ids for id in needed), fits(one.ids), one.score(options.penalty)
+    def quality(hypothesis: Hypothesis) -> tuple[int, bool, float]:
+        n_found = sum(id in hypothesis.ids for id in needed)
+        return n_found, fits(hypothesis.ids), hypothesis.score(options.penalty)
 
     best = max(chain.from_iterable((yield from ask([request]))), key=quality)
     for _ in range(_MOST_INSERTED):
@@ -52,6 +53,6 @@ def plan_with_tokens(
             needs_space = (has_spaces or not start) and start[-1:] != [space]
             prefixes.append([*start, *([space] * needs_space), missing[0]])
         limit = min(request.limit, len(best.ids) + _MOST_ADDED)
-        found = yield from ask([replace(request, prefix=prefix, limit=limit) for prefix in prefixes])
-        best = max(chain.from_iterable(found), key=quality)
+        results = yield from ask([replace(request, prefix=prefix, limit=limit) for prefix in prefixes])
+        best = max(chain.from_iterable(results), key=quality)
     return best

@@ -151,8 +151,8 @@ class Planner:
             next_ids = yield from self._plan_next_words(request, n_next)
             greedy = self.options.updated(beam_size=1)
             requests = [replace(request, options=greedy, prefix=(*begun, id)) for id in next_ids]
-        found = yield from ask(requests)
-        best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in found]
+        results = yield from ask(requests)
+        best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in results]
         return self._without_made_up(text, map(self._translation, best))
 
     def _plan_next_words(self, request: SearchRequest, n: int) -> Plan[list[int]]:
@@ -239,19 +239,20 @@ class Planner:
             return [Translation(on_one_line(slotted.filled([slotted.text])[0]), 0.0, 0.0)]
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
-        found = yield from self._plan_checked(slotted.text)
-        if not slotted.fits(found[0].text):
-            found = [] if self.options.sample else (yield from self._plan_all_slots(slotted, found[0].text))
-        fitting = [each for each in found if slotted.fits(each.text)]
-        fitting = fitting or [each for each in found if slotted.keeps(each.text)]
+        translations = yield from self._plan_checked(slotted.text)
+        best = translations[0].text
+        if not slotted.fits(best):
+            translations = [] if self.options.sample else (yield from self._plan_all_slots(slotted, best))
+        fitting = [each for each in translations if slotted.fits(each.text)]
+        fitting = fitting or [each for each in translations if slotted.keeps(each.text)]
         fitting = [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
         chosen = fitting or (yield from self._plan_known(text))
         return [with_lost_names(slotted, each) for each in chosen]
 
     def _plan_known(self, text: str) -> Plan[list[Translation]]:
         tree = self._without_unknown(text)
-        found = yield from self._plan_checked(next(tree.leaves()))
-        return tree.restored(iter([found]))
+        translations = yield from self._plan_checked(next(tree.leaves()))
+        return tree.restored(iter([translations]))
 
     def _without_unknown(self, text: str) -> PreparedText:
         """Replace the characters that the model does not know, and that no slot has been found for."""
@@ -266,11 +267,11 @@ class Planner:
         wide = yield from self._plan_search(
             slotted.text, self.options.updated(beam_size=width, n_best=width), self.terms
         )
-        found = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
-        if not found:
-            found = yield from self._plan_inserted(slotted)
+        fitting = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
+        if not fitting:
+            fitting = yield from self._plan_inserted(slotted)
         added = slotted.lost(first) or slotted.fillings.values()
-        noted = [each.noted(FLAG + SLOTS_ADDED + ", ".join(added)) for each in found]
+        noted = [each.noted(FLAG + SLOTS_ADDED + ", ".join(added)) for each in fitting]
         return noted if self.guard is None else self._checked(self.guard, slotted.text, noted)
 
     def _plan_inserted(self, slotted: Slotted) -> Plan[list[Translation]]:
@@ -285,8 +286,8 @@ class Planner:
         def fits(ids: Sequence[int]) -> bool:
             return slotted.fits(known_slots(self.tokenizer.decode(ids), slotted.text))
 
-        found = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
-        return self._without_made_up(slotted.text, [self._translation(found, parts[0].terms, self.terms)])
+        hypothesis = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
+        return self._without_made_up(slotted.text, [self._translation(hypothesis, parts[0].terms, self.terms)])
 
     def with_slots(self, text: str) -> Slotted | None:
         """Return a text with slots; None if it needs none, or the model has none."""

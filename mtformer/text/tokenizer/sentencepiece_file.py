@@ -232,7 +232,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def _end_of_tokens(model: bytes) -> int:
-    """Return where the tokens end that a model begins with; this takes most of the time of reading its settings."""
+    """Return the end of the tokens at the start of a model; this takes most of the time of reading its settings."""
     at, n = 0, len(model)
     while at + 1 < n and model[at] == _TOKEN << 3 | _LENGTH and model[at + 1] < 128:
         at += 2 + model[at + 1]

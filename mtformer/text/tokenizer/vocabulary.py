@@ -178,7 +178,7 @@ class Vocabulary:
         return self._processor.normalize(text).removeprefix("▁").replace("▁", " ")
 
     def spans(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Return where the tokens of a text stand in it."""
+        """Return the spans of the tokens of a text."""
         tokens = ["" if self.is_control(i) else token for i, token in zip(ids, self.tokens(ids), strict=True)]
         is_bytes = map(self._processor.is_byte, ids)
         spelled = [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
