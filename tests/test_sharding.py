@@ -99,5 +99,5 @@ def config_of(training: dict[str, Any], **model: Any) -> Config:
 
 
 def test_what_cannot_be_sharded_is_told() -> None:
-    with pytest.raises(ValidationError, match="max_tokens = auto tries a whole model on each device"):
+    with pytest.raises(ValidationError, match="max_tokens = auto with shard: it measures a whole model on each device"):
         config_of({"shard": True, "max_tokens": "auto"})
