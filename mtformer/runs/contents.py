@@ -131,7 +131,7 @@ def limit_reached(training: TrainingConfig, *, step: int, epoch: int, seconds: f
 
 
 def out_of_patience(training: TrainingConfig, stale: int) -> str:
-    """Return the reason to stop early after ``stale`` validations without a better model; empty to go on."""
+    """Return the reason to stop early after ``stale`` validations without a better model; empty if there is none."""
     patience = training.early_stopping_patience
     if isinstance(patience, int) and stale >= patience:
         return f"{counted(stale, 'validation')} without a better model (training.early_stopping_patience)"

@@ -2,7 +2,7 @@
 
 A plan asks for requests, gets their results and asks for more, until it ends with the outcome of its text::
 
-    a text is   who has it                                       it goes on by
+    state       who has the text                                 next transition
     new         Waiting, as a call without a request             _take, to held
     held        one thread, which alone runs its plan            _advanced, to asking, or to done if the plan ends
     asking      nobody: each of its requests is a call, which    _stored, to held: by the thread that stores the

@@ -1,4 +1,4 @@
-"""Check the text of a config in one pass: bad pairs, passages out of alignment, lengths in tokens."""
+"""Check the text of a config: bad pairs, passages out of alignment, lengths in tokens."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

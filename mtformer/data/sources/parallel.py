@@ -48,7 +48,7 @@ class ParallelText:
         sources: where the pairs come from.
         src_lang: the source language of all sources that do not name their own.
         tgt_lang: the target language of them.
-        may_be_uneven: whether the shorter of two files goes on with empty lines, instead of an error.
+        may_be_uneven: whether to pad the shorter of two files with empty lines instead of raising an error.
     """
 
     sources: Sequence[Source]

@@ -22,7 +22,7 @@ def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterat
     Args:
         src: the sources.
         tgt: their translations.
-        uneven: where given, the shorter file goes on with empty lines, and their number is counted here.
+        uneven: pad the shorter file with empty lines, and count them here; None raises an error instead.
 
     Raises:
         UserError: one has more lines than the other.
