@@ -149,6 +149,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "a1 b2 c3 d4 e5",
             "I see Gołǰb, 1.5亿 and Ǧołǰb \x1b[31m12",
             "a1 b2 c3 d4 Gołǰb “5”",
+            "1.250,50",
+            "1,250.50 ★. 3,500",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
         lines += [line.text for pair in WITH_SLOTS for line in list(faithful_lines(pair[:2], seed=1))[::4]]

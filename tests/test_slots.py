@@ -32,7 +32,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.plan import Plan, run
 from mtformer.translate.planner import Planner
-from mtformer.translate.preparation import standard_preparations
+from mtformer.translate.preparation import prepared, standard_preparations
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 
@@ -576,6 +576,16 @@ def test_a_text_of_codes_alone_is_copied_with_separators_of_the_target(character
     engine = Copying(lambda ids: [*ids, ids[-1]])
     found = result(characters, engine, lambda planner: planner.plan("COVID-19, 3D (2,000)"))
     assert (found.text, found.tokens) == ("COVID-19, 3D (2.000)", ())
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("1,250.50", "1.250,50"), ("★ 1,250 “5”", "★ 1.250 “5”"), ("1,250 и", "1,250 и")]
+)
+def test_a_line_of_numbers_alone_has_the_separators_of_the_target(
+    characters: Tokenizer, given: str, expected: str
+) -> None:
+    [copy] = prepared(given, standard_preparations(characters, "en", "de")).restored(iter(()))
+    assert copy.text == expected
 
 
 def test_codes_stay_in_capitals_as_they_are() -> None:

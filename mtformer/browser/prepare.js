@@ -49,16 +49,16 @@ const SENTENCE_END = new RegExp(
 const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
 
 /**
- * Returns the preparations of a direction in order, for its tokenizer, the characters of its source, its languages as
- * describe_texts has them, and the words that the model knows, or none.
+ * Returns the preparations of a direction in order, for its tokenizer, the characters of its source, the maker of slots
+ * or null, its languages as describe_texts has them, and the words that the model knows, or none.
  */
-function preparationsOf(tokenizer, characters, src, tgt, words) {
+function preparationsOf(tokenizer, characters, slotMaker, src, tgt, words) {
   const casing = new Casing(tokenizer, src.base);
   return [
-    (text) => copyUnknown(text, characters, true), // first, so that copies are exact
+    (text) => copyUnknown(text, characters, slotMaker, true), // first, so that copies are exact
     (text) => characters.prepare(text),
     (text) => splitSentencesOf(text, src, tgt),
-    (text) => copyUnknown(text, characters, characters.kept !== null),
+    (text) => copyUnknown(text, characters, slotMaker, Boolean(slotMaker)),
     ...(words.length ? [noteUnknownWords(new Set(words))] : []),
     (text) => casing.prepare(text),
   ];
@@ -92,12 +92,13 @@ function joinTranslations(parts, joiner, notes = []) {
   return { text: texts.join(joiner), notes: [...new Set([...notes, ...parts.flatMap((part) => part.notes)])] };
 }
 
-/** Copies texts without letters, and texts of which the model knows no letter. */
-function copyUnknown(text, characters, addsNote) {
+/** Copies texts without letters, with the numbers of the target language, and texts of which the model knows no letter. */
+function copyUnknown(text, characters, slotMaker, addsNote) {
   const letters = Array.from(text).filter(isAlphabetic);
   if (!strip(text) || letters.some((letter) => characters.canWrite(letter))) return null;
   const notes = letters.length && addsNote ? [`${FLAG}not translated: the model knows none of its letters`] : [];
-  return { parts: [], restore: () => ({ text: onOneLine(text), notes }) };
+  const slotted = letters.length ? null : slotMaker?.make(text);
+  return { parts: [], restore: () => ({ text: onOneLine(slotted ? slotted.filled(slotted.text) : text), notes }) };
 }
 
 /** Returns a preparation that notes the words that are new to a model; the text stays as it is. */

@@ -20,7 +20,7 @@ class TextPlanner {
     this.guard = new Guard(this.tokenizer, src, tgt, direction.finds_lost_names);
     this.slotMaker = slots && new SlotMaker(this.tokenizer, slots, src, tgt);
     this.characters = new KnownCharacters(this.tokenizer.src, slots ? (text) => this.slotMaker.places(text) : null);
-    this.preparations = preparationsOf(this.tokenizer, this.characters, src, tgt, words);
+    this.preparations = preparationsOf(this.tokenizer, this.characters, this.slotMaker, src, tgt, words);
   }
 
   /**

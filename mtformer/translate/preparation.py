@@ -14,7 +14,7 @@ from itertools import pairwise
 from mtformer.text.entities import outside_codes
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
-from mtformer.text.slots import places_for_slots
+from mtformer.text.slots import places_for_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
@@ -114,14 +114,22 @@ def prepared(text: str, preparations: Sequence[Preparation]) -> PreparedText:
 class CopyUnknown:
     """Copies texts without letters, and texts whose letters are all unknown to the model."""
 
-    def __init__(self, can_write: Callable[[str], bool], *, is_noted: bool = False) -> None:
+    def __init__(
+        self,
+        can_write: Callable[[str], bool],
+        *,
+        with_numbers: Callable[[str], str] = lambda text: text,
+        is_noted: bool = False,
+    ) -> None:
         """Take the letters that the model knows.
 
         Args:
             can_write: tells whether the model knows a form of a character.
+            with_numbers: writes a text without letters with the numbers of the target language.
             is_noted: whether unknown letters are noted elsewhere.
         """
         self._can_write = can_write
+        self._with_numbers = with_numbers
         self._is_noted = is_noted
 
     def __call__(self, text: str) -> Change | None:
@@ -131,7 +139,7 @@ class CopyUnknown:
         if not text.strip() or (first and (self._can_write(first) or any(map(self._can_write, letters)))):
             return None
         notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not self._is_noted else ()
-        copy = Translation(on_one_line(text), 0.0, 0.0, notes=notes)
+        copy = Translation(on_one_line(text if first else self._with_numbers(text)), 0.0, 0.0, notes=notes)
         return Change((), lambda _parts: copy)
 
 
@@ -375,11 +383,16 @@ def standard_preparations(
 ) -> tuple[Preparation, ...]:
     """Return the preparations for a model, in order; ``words`` are those that it knows, or none."""
     characters = known_characters(tokenizer, src_lang)
+
+    def with_numbers(text: str) -> str:
+        slotted = with_slots(text, src_lang, tgt_lang) if tokenizer.has_slots else None
+        return text if slotted is None else slotted.filled([slotted.text])[0]
+
     return (
-        CopyUnknown(characters.can_write),  # first, so that copies are exact
+        CopyUnknown(characters.can_write, with_numbers=with_numbers),  # first, so that copies are exact
         characters,
         SplitSentences(src_lang, tgt_lang),
-        CopyUnknown(characters.can_write, is_noted=not tokenizer.has_slots),
+        CopyUnknown(characters.can_write, with_numbers=with_numbers, is_noted=not tokenizer.has_slots),
         *([KnownWords(frozenset(words))] if words else []),
         Casing(tokenizer, src_lang),
     )
