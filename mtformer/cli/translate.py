@@ -209,10 +209,6 @@ class ScoreOptions(Options):
     panel = "Scores"
     normalize: bool = option("Print the mean log probability per token instead of the sum.")
     min_score: float | None = option("Print only the pairs with a score of at least X.")
-    rerank: bool = option(
-        "Read the output of translate --n-best N --format tsv; print the best translation of each line, or with "
-        "--format tsv or json all of them, best first."
-    )
 
 
 def score(
