@@ -98,6 +98,15 @@ def test_sentences_of_a_line_are_paired_if_both_sides_have_as_many(translator: T
 def test_score_refuses_lists_that_do_not_match(translator: Translator) -> None:
     with pytest.raises(UserError, match="a list of as many translations"):
         translator.score(["a"], "b")
+    with pytest.raises(UserError, match="a list of as many translations"):
+        translator.score(iter(["a"]), iter(["b", "c"]))
+
+
+def test_score_and_align_take_iterators(translator: Translator) -> None:
+    sources, targets = zip(*sentence_pairs(3, seed=4), strict=True)
+    assert translator.score(iter(sources), iter(targets)) == translator.score(sources, targets)
+    pharaoh = [alignment.pharaoh() for alignment in translator.align(sources, targets)]
+    assert [alignment.pharaoh() for alignment in translator.align(iter(sources), iter(targets))] == pharaoh
 
 
 def test_the_command_prints_what_the_api_gives(trained: Project, translator: Translator, tmp_path: Path) -> None:

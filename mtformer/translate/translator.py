@@ -165,7 +165,7 @@ class Translator(Planner):
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         numbers: Iterable[int | str] | None = None,
         on_progress: Callable[[int], object] | None = None,
@@ -230,7 +230,7 @@ class Translator(Planner):
             yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
-    def align(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Alignment]":
+    def align(self, sources: Iterable[str], translations: Iterable[str]) -> "list[Alignment]":
         """Find which words of each source the words of its translation come from.
 
         The translations may be anyone's. A pair that is too long for the model is cut into parts.
@@ -248,8 +248,8 @@ class Translator(Planner):
 
     def score(
         self,
-        sources: Sequence[str],
-        translations: Sequence[str],
+        sources: Iterable[str],
+        translations: Iterable[str],
         *,
         numbers: Iterable[int] | None = None,
         on_progress: Callable[[int], object] | None = None,
@@ -340,10 +340,12 @@ def _fuzzy_matches(model: LoadedModel, memory: "TranslationMemory | None", least
     return FuzzyMatches(memory, model.tokenizer, least, model.max_length)
 
 
-def _pairs(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
-    if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
-        raise UserError("give a list of sources and a list of as many translations")
-    return list(zip(_checked(sources), _checked(translations), strict=True))
+def _pairs(sources: Iterable[str], translations: Iterable[str]) -> list[tuple[str, str]]:
+    if not isinstance(sources, str) and not isinstance(translations, str):
+        texts = _checked(sources), _checked(translations)
+        if len(texts[0]) == len(texts[1]):
+            return list(zip(*texts, strict=True))
+    raise UserError("give a list of sources and a list of as many translations")
 
 
 def _warn(translations: Iterable[Translation], numbers: Iterable[int | str] | None) -> None:
