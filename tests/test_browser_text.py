@@ -150,6 +150,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "I see Gołǰb, 1.5亿 and Ǧołǰb \x1b[31m12",
             "a1 b2 c3 d4 Gołǰb “5”",
             "1.250,50",
+            "Visit a-b.co.uk/c_d?e=1. IBAN DE89 3704 0044 0532 0130 00, ISBN 978-3-16-148410-0",
+            "They call Gołǰb-Ǧołǰb and Gołǰb-Hotels",
             "1,250.50 ★. 3,500",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]

@@ -59,6 +59,8 @@ def shown(text: str) -> str:
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
         ("See https://a.b/c?d=7 or write to a.b@c.de.", "See <N> or write to <N>."),
+        ("Visit example.com, a-b.co.uk/c_d?e=1. The end.", "Visit <N>, <N>. The end."),
+        ("ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00.", "ISBN <M>, IBAN <N>."),
         ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>%"),
         (f"{NAMES[0]} is mine", "<N> is mine"),  # what a user writes is never taken for a slot
     ],
@@ -82,7 +84,8 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
         ("de", "Mein Freund Kwazor Mbati wohnt hier.", "Mein Freund <N> wohnt hier."),
         ("de", "Hast du heute Szaou gesehen?", "Hast du heute <N> gesehen?"),
-        ("fr", "Mon ami Kwazor habite ici.", "Mon ami <N> habite ici."),
+        ("fr", "Mon ami Kwazor-Mbati habite ici.", "Mon ami <N> habite ici."),
+        ("de", "Das ist Kwazor-Hotel Mbati.", "Das ist <N>-Hotel <N>."),
     ],
 )
 def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: str) -> None:

@@ -5,17 +5,22 @@ const LATIN = "A-Za-z0-9_\u00c0-\u024f";
 const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";
 const ADDRESS =
   `(?:https?://|www\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
-  `|(?<![${LATIN}.+\\-])[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+`;
+  `|(?<![${LATIN}.+\\-])[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+` +
+  // Domains of most countries are also words, before which a space may be missing.
+  `|(?<![${LATIN}.\\-])(?:[a-z0-9\\-]+\\.)+(?:com|org|net|edu|gov|eu|uk|de|fr|cz|cn)(?![${LATIN}\\-])` +
+  `(?:/[^${SPACE}<>"'${CHINESE}]*(?<![.,;:!?)\\]]))?`;
 const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${LATIN}])`;
 const EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js";
 const CODE =
   `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:${EXTENSION}|${EXTENSION.toUpperCase()})(?![${LATIN}])|` +
+  `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const DATE =
   "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
-  "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
+  "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)" +
+  "|\\p{Nd}+(?:-\\p{Nd}+){2,}";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
 const CHINESE_LANGUAGES = ["zh", "yue"];
@@ -44,10 +49,11 @@ const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]
 const NEAR = 20; // characters around a slot that tell whether it is glued
 const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
 const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
-const CAPITALIZED = new RegExp(
-  `(?<![A-Za-z\\u00c0-\\u017f'’\\-])${LATIN_NAME}(?: ${LATIN_NAME})*(?![A-Za-z\\u00c0-\\u017f])`,
-  "gu",
-);
+// Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun.
+const [CAPITALIZED, CAPITALIZED_IN_GERMAN] = ["[ \\-]", " "].map((between) => {
+  const name = `${LATIN_NAME}(?:${between}${LATIN_NAME})*`;
+  return new RegExp(`(?<![A-Za-z\\u00c0-\\u017f'’\\-])${name}(?![A-Za-z\\u00c0-\\u017f])`, "gu");
+});
 const INSIDE = new RegExp(`(?<=[a-z,;] )${LATIN_NAME}(?![A-Za-z\\u00c0-\\u017f])`, "gu"); // a sentence
 const FEWEST_SHARED_LETTERS = 3; // of a name and what it may have become
 const NAME_WORD = new RegExp(`[${LETTER}]+`, "gu");
@@ -132,7 +138,7 @@ class SlotMaker {
       if (!hasNouns) return n >= FEWEST_TOKENS_OF_RARE || isSpelled;
       return isSpelled && !NOUN.test(word) && !isNounAfter(text.slice(Math.max(0, index - LONGEST_BEFORE), index));
     };
-    return Array.from(text.matchAll(CAPITALIZED)).flatMap(({ 0: group, index }) => {
+    return Array.from(text.matchAll(hasNouns ? CAPITALIZED_IN_GERMAN : CAPITALIZED)).flatMap(({ 0: group, index }) => {
       const words = Array.from(group.matchAll(NAME_WORD));
       for (const word of words) word.index += index;
       const later = words.filter((word) => word.index);

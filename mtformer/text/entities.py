@@ -16,18 +16,22 @@ _CHINESE = r"\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
 _ADDRESS = (
     rf"(?:https?://|www\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])"
     rf"|(?<![{_LATIN}.+-])[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
+    # Domains of most countries are also words, before which a space may be missing.
+    rf"|(?<![{_LATIN}.-])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|eu|uk|de|fr|cz|cn)(?![{_LATIN}-])"
+    rf"(?:/[^\s<>\"'{_CHINESE}]*(?<![.,;:!?)\]]))?"
 )
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
-_CODE = (  # report_2.pdf, mp3, v2.0, COVID-19, 3D
+_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
+    rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
-_DATE = (  # also 3/14 and 24/7
+_DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
-    r"|\d{1,4}/\d{1,4}(?!/)"
+    r"|\d{1,4}/\d{1,4}(?!/)|\d+(?:-\d+){2,}"
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
@@ -46,7 +50,10 @@ _FOUND = re.compile(
 _FEW_VALUES = ("2", "3", "4")
 _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
-_CAPITALIZED = re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?: {LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
+_CAPITALIZED, _CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
+    re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?:{between}{LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
+    for between in ("[ -]", " ")
+)
 _CAPITALIZED_NOUNS = ("de", "lb")
 _DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
     r"(?:\d|(?<!\w)(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
@@ -173,7 +180,7 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
             return n >= _FEWEST_SPELLED and is_spelled and not is_noun
         return n >= FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
-    for group in _CAPITALIZED.finditer(text):
+    for group in (_CAPITALIZED_IN_GERMAN if has_nouns else _CAPITALIZED).finditer(text):
         words = [word for word in _WORD.finditer(text, *group.span()) if word.start()]
         names = list(filter(is_name, words))
         if names:
