@@ -195,7 +195,7 @@ def test_what_is_packed_of_a_base_is_packed_once(monkeypatch: pytest.MonkeyPatch
         return lambda x: x
 
     monkeypatch.setattr(packing, "pack", pack)
-    model, packer = make_model(), packing.Packer("int8")
+    model, packer = make_model(), packing.Packer("bf16")
     adapter = {name: each.data for name, each in trained_parameters(adapted_model()).items()}
     InferenceModel(model, packer)
     n_packed = len(packed)

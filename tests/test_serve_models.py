@@ -106,9 +106,11 @@ def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path
 
 def test_models_compute_in_another_precision(bundle: Path) -> None:
     models = Models([bundle], device="cpu", precision="int8")
-    translator = models.translator(models.pairs[0])
-    assert translator.options.precision == "int8"
-    assert translator.translate([TEXT])[0][0].text
+    sampled = Wanted(options=(("beam_size", 1), ("sample", True)))
+    for wanted, precision in ((Wanted(), "int8"), (sampled, "fp32")):  # torch, which samples, has no int8
+        translator = models.translator(models.pairs[0], wanted)
+        assert translator.options.precision == precision
+        assert translator.translate([TEXT])[0][0].text
 
 
 def test_languages_may_be_written_in_any_way(bundle: Path) -> None:

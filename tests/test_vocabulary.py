@@ -104,7 +104,7 @@ def test_a_vocabulary_knows_its_special_ids_wherever_they_are(ours: Bundle, thei
         {"beam_size": 1},
         {"beam_size": 4, "n_best": 3, "length_penalty": 1.0},
         {"beam_size": 3, "min_length": 12, "repetition_penalty": 1.2},
-        {"beam_size": 2, "no_repeat_ngram_size": 2, "precision": "int8"},
+        {"beam_size": 2, "no_repeat_ngram_size": 2},
         {"sample": True, "top_k": 1},
         {"beam_size": 4, "terms": {"kettle": "Kanne", "green": "blau"}},
     ],

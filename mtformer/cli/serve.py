@@ -49,7 +49,7 @@ def serve(
     engine: Literal["auto", "torch", "ctranslate2"] = option("The engine.", default="auto", panel=options.SEARCH),
     device: options.Device = options.DEVICE,
     precision: Literal["fp32", "bf16", "int8"] | None = option(
-        "The format of matrix products; int8 is faster on a CPU. Default: fp32.", panel=options.SEARCH
+        "The format of matrix products; int8, of CTranslate2, is faster on a CPU. Default: fp32.", panel=options.SEARCH
     ),
     database: str | None = option(
         "A SQLite file or a PostgreSQL URL for glossaries, usage and documents; otherwise a restart loses them.",

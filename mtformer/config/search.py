@@ -90,8 +90,8 @@ class SearchOptions(SearchConfig):
     """The search options of one call: the settings of the config, and options that only a call may set."""
 
     precision: SearchPrecision = "fp32"
-    """The number format of matrix products: `bf16` is faster on a GPU or processor with instructions for it, `int8` on
-    a CPU.
+    """The number format of matrix products: `bf16` is faster on a GPU or processor with instructions for it, but
+    torch only; `int8` on a CPU, but CTranslate2 only.
 
     Scores of given translations are computed in `fp32`."""
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)

@@ -14,7 +14,7 @@ from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad, send
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
-from mtformer.model.packing import Packer
+from mtformer.model.packing import Packer, Precision
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import soft_alignments
 from mtformer.search.beam import beam_search
@@ -77,7 +77,7 @@ class TorchEngine(BatchedEngine):
         self._device = next(models[0].parameters()).device
         self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
-        self._packers = {precision: Packer(precision) for precision in get_args(SearchPrecision)}
+        self._packers = {precision: Packer(precision) for precision in get_args(Precision)}
         self._preparing = Lock()
         self._recording = Lock()  # attention has one observer at a time
         self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mtformer.model import lora
 
-Precision = Literal["fp32", "bf16", "int8"]
+Precision = Literal["fp32", "bf16"]
 Linear = Callable[[Tensor], Tensor]  # maps (N, in) to (N, out)
 
 _MANY_OPERATIONS = 1 << 19  # a call of oneDNN takes 10 µs longer than one of MKL, which larger products make up for
@@ -24,11 +24,9 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
     Args:
         weight: W, (out, in).
         bias: b, (out,).
-        precision: of the product. ``bf16`` rounds x and W; ``int8`` quantizes each row of both.
+        precision: of the product. ``bf16`` rounds x and W.
     """
     weight, bias = weight.detach(), None if bias is None else bias.detach()
-    if precision == "int8":
-        return _Int8Linear(weight, bias)
     if weight.device.type == "cpu" and _has_onednn(precision):
         return _OneDNNLinear(weight, bias, torch.bfloat16 if precision == "bf16" else torch.float32)
     if precision == "bf16":
@@ -127,24 +125,6 @@ def rounded(n_rows: int) -> int:
     """
     step = 1 << max(0, (n_rows - 1).bit_length() - _ROUNDING_BITS)
     return -(-n_rows // step) * step
-
-
-class _Int8Linear:
-    """A product of 8-bit integers: each row of x and of W is scaled so that its largest magnitude becomes 127.
-
-    The rows of x are quantized as they come ("dynamic quantization"), so no calibration data are needed.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._scale = weight.abs().amax(dim=1).clamp_(min=1e-12) / 127  # (out,)
-        self._weight = (weight / self._scale[:, None]).round_().to(torch.int8).t()  # (in, out)
-        self._bias = bias
-
-    def __call__(self, x: Tensor) -> Tensor:
-        scale = x.abs().amax(dim=1, keepdim=True).clamp_(min=1e-12) / 127  # (N, 1)
-        product = torch._int_mm((x / scale).round_().to(torch.int8), self._weight) * scale
-        product = product.mul_(self._scale)
-        return product if self._bias is None else product.add_(self._bias)
 
 
 class _AdaptedLinear:

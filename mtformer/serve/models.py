@@ -293,7 +293,8 @@ class Models:
             MtformerError: it cannot be loaded.
         """
         engine = "torch" if needs_torch else None if is_exported(version.path) else self._engine
-        model = load_model([version.path], engine, self._device, n_threads=1, precision=self._precision)
+        precision = "fp32" if needs_torch and self._precision == "int8" else self._precision  # which torch lacks
+        model = load_model([version.path], engine, self._device, n_threads=1, precision=precision)
         version.require_unchanged()
         if model.engine_name == "torch":
             import torch

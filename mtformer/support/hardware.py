@@ -89,16 +89,16 @@ def _cpu_has_fast_bf16() -> bool:
 
 
 def require_precision(precision: Literal["fp32", "bf16", "int8"], device: "torch.device") -> None:
-    """Refuse precisions that ``device`` cannot translate in, or only more slowly than in ``fp32``.
+    """Refuse precisions that torch cannot translate in on ``device``, or only more slowly than in ``fp32``.
 
     Raises:
         UserError: it is one of those.
     """
-    if precision == "int8" and device.type != "cpu":
-        raise UserError(f"precision int8 runs on a CPU only, not on {device.type}: use bf16, or the device cpu")
+    if precision == "int8":
+        raise UserError("precision int8 needs CTranslate2 (--engine ctranslate2): torch computes in fp32 or bf16")
     if precision == "bf16" and not has_fast_bf16(device):
         if device.type == "cpu":
-            raise UserError("precision bf16: this processor would emulate it, which is slower; use int8")
+            raise UserError("precision bf16: this processor would emulate it, which is slower; use fp32")
         raise UserError("precision bf16: this GPU does not support it; use fp32")
 
 
