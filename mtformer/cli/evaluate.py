@@ -135,7 +135,8 @@ def compare(
 ) -> None:
     """Test whether systems differ.
 
-    The first system is the baseline; each other system is compared with it on one test set.
+    The first system is the baseline; each other system is compared with it on one test set. Models run on torch, as
+    with eval --engine torch.
     """
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths
