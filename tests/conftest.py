@@ -225,7 +225,7 @@ def project(tmp_path: Path) -> Project:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose model, ``runs/config/model.safetensors``, has learned its language.
 
-    Only for reading: tests that run ``eval``, which adds to ``evaluations.jsonl``, take ``copied``.
+    Only for reading: tests that write to its folder take ``copied``.
 
     It is trained once for all processes of pytest-xdist, whose temporary folders have one parent.
     """

@@ -208,7 +208,7 @@ def test_damaged_lines_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_a_line_after_a_damaged_one_is_readable(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "evaluations.jsonl")
+    journal = Journal(tmp_path / "starts.jsonl")
     journal.path.write_bytes(b'{"step": 1}\n{"step": 2, "hyp')
     journal.write({"step": 3})
     journal.write({"step": 4})
@@ -217,7 +217,7 @@ def test_a_line_after_a_damaged_one_is_readable(tmp_path: Path) -> None:
 
 
 def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> None:
-    path = tmp_path / "evaluations.jsonl"
+    path = tmp_path / "metrics.jsonl"
     start = threading.Barrier(4)
 
     def write(step: int) -> None:

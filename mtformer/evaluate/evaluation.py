@@ -14,7 +14,7 @@ from mtformer.bundle.header import ANY, Header, Toward
 from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate import metrics
 from mtformer.evaluate.analysis import analyse
-from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult, compare_and_record
+from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, has_test_set, read_eval_sets
 from mtformer.runs.folder import run_of
 from mtformer.search.engine import ScoreRequest, results_of
@@ -41,8 +41,6 @@ def evaluate_loaded(
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
-
-    The evaluation of a single model in the folder of its run is recorded there, and compared with the best earlier one.
 
     Args:
         paths: what the model was loaded from: the bundle, or the folder of an exported model; or the bundles of an
@@ -90,11 +88,7 @@ def evaluate_loaded(
     if output and whole.sacrebleu_arguments:
         recipe = header.tgt_lang, header.bleu_tokenize, "--chrf-word-order", "2", "-w", "2"
         command = metrics.sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
-    evaluation = Evaluation(ScoredModel(tuple(paths), model, raw), hypotheses, results, total, command)
-    run = run_of(paths[0])
-    if run is None or len(paths) > 1:
-        return evaluation
-    return replace(evaluation, earlier=compare_and_record(run, evaluation, whole))
+    return Evaluation(ScoredModel(tuple(paths), model, raw), hypotheses, results, total, command)
 
 
 def read_test_sets(
@@ -104,7 +98,7 @@ def read_test_sets(
     sets = read_eval_sets(paths[0], model.header, **texts)
     written = [output for output in outputs if output is not None]
     files = [*paths, *(file for test_set in sets for file in test_set.files)]
-    files += [file for run in map(run_of, paths) if run for file in (run.config, run.evaluations)]
+    files += [run.config for run in map(run_of, paths) if run]
     for output in written:
         require_distinct(output, files)
     if len({output.resolve() for output in written}) < len(written):

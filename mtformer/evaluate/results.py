@@ -1,29 +1,17 @@
-"""The results of scoring a model, their presentation, and the record of them in a run."""
+"""The results of scoring a model, and their presentation."""
 
-import logging
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from mtformer.bundle.header import Header
-from mtformer.config import SearchOptions
 from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import Analysis, Bucket
-from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.metrics import Score
-from mtformer.evaluate.testsets import EvalSet
-from mtformer.runs.folder import Journal, RunFolder
-from mtformer.support.errors import MtformerError
 from mtformer.support.reproducibility import versions
 from mtformer.support.terminal import as_text, counted
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -154,60 +142,6 @@ class ScoredModel:
         }
 
 
-class Record(BaseModel):
-    """A line of ``evaluations.jsonl``.
-
-    Attributes:
-        step: of the training that the model is from; 0 if it does not say.
-        digest: of the model's bundle.
-        engine: what computed it; records of earlier versions do not say so, and are torch's.
-        options: the search options.
-        raw: whether the model translated alone; records without it are of versions in which every model did.
-        tag: that of the training text that it translated like; None for no tag.
-        fingerprint: of the text.
-        scores: by the name of the metric.
-        hypotheses: the translations, one for each source.
-    """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    step: int
-    digest: str
-    engine: str = "torch"
-    options: SearchOptions
-    raw: bool = True
-    tag: str | None = None
-    fingerprint: str
-    scores: dict[str, float]
-    hypotheses: list[str]
-
-    @property
-    def evaluated(self) -> tuple[object, ...]:
-        """Everything that determines the translations besides the text; the options include the precision."""
-        return self.digest, self.engine, self.options, self.raw, self.tag
-
-
-@dataclass(frozen=True)
-class EarlierEvaluation:
-    """The best earlier evaluation of a run on the same text, by BLEU, and a sentence on the difference in BLEU."""
-
-    record: Record
-    verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        record = self.record
-        how = {"step": record.step, "beam_size": record.options.beam_size, "raw": record.raw, "tag": record.tag}
-        return how | {"bleu": round(record.scores["BLEU"], 2), "verdict": self.verdict}
-
-    def to_text(self) -> str:
-        """Return the verdict, and a description of the earlier evaluation."""
-        record = self.record
-        how = f"step {record.step:,}, beam size {record.options.beam_size}" + ", with --raw" * record.raw
-        how += "" if record.tag is None else f", with --tag {record.tag}"
-        return textwrap.fill(f"{self.verdict} (the earlier one: {how}, {record.scores['BLEU']:.2f} BLEU)", width=100)
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """The result of scoring a model.
@@ -219,7 +153,6 @@ class Evaluation:
         total: for all of them together, the same if there is one.
         command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
             references, or nothing was written.
-        earlier: the best earlier evaluation of the same run on the same text, if there is one.
     """
 
     model: ScoredModel
@@ -227,15 +160,12 @@ class Evaluation:
     results: list[SetResult]
     total: SetResult
     command: str | None
-    earlier: EarlierEvaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         shown = self.model.to_dict() | self.total.to_dict()
         if len(self.results) > 1:
             shown["test_sets"] = [result.to_dict() for result in self.results]
-        if self.earlier is not None:
-            shown["best_earlier"] = self.earlier.to_dict()
         return shown if self.command is None else shown | {"sacrebleu": self.command}
 
     def to_text(self) -> str:
@@ -243,8 +173,6 @@ class Evaluation:
         blocks = [self.total.to_text()]
         if len(self.results) > 1:
             blocks = [f"{result.name}\n{result.to_text()}" for result in self.results] + [f"together\n{blocks[0]}"]
-        if self.earlier is not None:
-            blocks.append(self.earlier.to_text())
         if self.command is not None:
             blocks.append(f"The same scores from sacreBLEU:\n{self.command}")
         return "\n\n".join(blocks)
@@ -280,67 +208,3 @@ class Evaluations:
         ]
         rows.append(["mean", *(f"{mean:.2f}" for mean in self.means.values())])
         return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
-
-
-_THIS, _BEST = "this evaluation", "the best earlier one"
-
-
-def compare_and_record(folder: RunFolder, evaluation: Evaluation, texts: EvalSet) -> EarlierEvaluation | None:
-    """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
-
-    An evaluation of the same model with the same engine, search and tag, with ``--raw`` or without, is the same
-    evaluation: it is neither compared nor added again. Failures are reported as warnings, because the evaluation may
-    have taken hours.
-
-    Returns:
-        The best earlier one, or None if there is none.
-    """
-    model, total = evaluation.model.loaded, evaluation.total
-    ours = Record(
-        step=model.header.step or 0,
-        digest=model.digest,
-        engine=model.engine_name,
-        options=model.options,
-        raw=evaluation.model.raw,
-        tag=model.tag,
-        fingerprint=total.fingerprint,
-        scores={score.name: round(score.value, 2) for score in total.scores},
-        hypotheses=evaluation.hypotheses,
-    )
-    journal = Journal(folder.evaluations)
-    try:
-        recorded = [record for row in journal.read() if (record := _comparable(row, ours))]
-        others = [record for record in recorded if record.evaluated != ours.evaluated]
-        if len(others) == len(recorded):
-            journal.write(ours.model_dump(mode="json"))
-    except MtformerError as error:
-        log.warning("this evaluation is not recorded: %s", error)
-        return None
-    if not others:
-        return None
-    best = max(others, key=lambda record: record.scores["BLEU"])
-    try:
-        return EarlierEvaluation(best, _verdict(best.hypotheses, ours.hypotheses, texts, model.header))
-    except (MtformerError, MemoryError) as error:
-        log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
-        return None
-
-
-def _comparable(row: dict[str, Any], ours: Record) -> Record | None:
-    """Return a line of the record if it is one of this version, about the same text as ``ours``."""
-    try:
-        record = Record.model_validate(row)
-    except ValidationError:
-        return None
-    same_text = record.fingerprint == ours.fingerprint and len(record.hypotheses) == len(ours.hypotheses)
-    return record if same_text and "BLEU" in record.scores else None
-
-
-def _verdict(earlier: Sequence[str], ours: Sequence[str], texts: EvalSet, header: Header) -> str:
-    if list(earlier) == list(ours):
-        return f"{_THIS} has the same translations as {_BEST}"
-    systems, tokenize = {_BEST: earlier, _THIS: ours}, header.bleu_tokenize
-    comparison = compare_systems(
-        systems, texts.references, tgt_lang=header.tgt_lang, tokenize=tokenize, metrics=("BLEU",)
-    )
-    return comparison.verdicts()[0]

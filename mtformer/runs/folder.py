@@ -124,7 +124,6 @@ class RunFolder:
             ``{"step": 500, "samples": [{"src": "…", "ref": "…", "hyp": "…"}, …]}``.
         starts: one JSON object for each time the run was started or resumed: the machine, the data, the model.
         report: the page about the run.
-        evaluations: the scores and translations of each ``eval`` of the run's models: one JSON object a line.
         held_out: the folder of the pairs held out of the training text, where the config names no other text.
         joint_tokenizer: the SentencePiece model of both languages.
         separate_tokenizers: the SentencePiece models of source and target, where each has its own.
@@ -148,7 +147,6 @@ class RunFolder:
         self.samples = path / "samples.jsonl"
         self.starts = path / "starts.jsonl"
         self.report = path / "report.html"
-        self.evaluations = path / "evaluations.jsonl"
         self.held_out = path / "held_out"
         self.joint_tokenizer = path / "tokenizer.model"
         self.separate_tokenizers = path / "tokenizer.src.model", path / "tokenizer.tgt.model"
@@ -159,7 +157,7 @@ class RunFolder:
         self.folders_left_behind = [self.checkpoints, self.snapshots, self.tensorboard, self.held_out]
         self.files_left_behind = [
             *(self.config, self.metrics, self.samples, self.starts, self.bundle, self.adapter),
-            *(self.wandb_id, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers),
+            *(self.wandb_id, self.report, self.joint_tokenizer, *self.separate_tokenizers),
         ]
         self.parts = [self.lock_file, self.cleared, *self.folders_left_behind, *self.files_left_behind]
 
