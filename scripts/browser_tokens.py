@@ -110,8 +110,6 @@ def _character(random: Random) -> str:
 class MadeUp:
     """An engine whose hypotheses follow from the ids of the requests, as those of ``_IN_PAGE`` do."""
 
-    has_constraints = False
-
     def __init__(self, n_tokens: int) -> None:
         """Take the number of target tokens."""
         self._n_tokens = n_tokens

@@ -306,8 +306,6 @@ SOURCE = "the dog sees a house"
 class WordForWord:
     """An engine that translates word by word, and attends to the source word in the same place."""
 
-    has_constraints = True
-
     def __init__(self, tokenizer: Tokenizer, translation: str) -> None:
         self.tokenizer = tokenizer
         self.words = translation.split()

@@ -7,13 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from conftest import Project
 from engines import given, result_of
 
-from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
-from mtformer.engines.torch import TorchEngine
-from mtformer.model.transformer import Transformer
+from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
 from mtformer.text import lost_names
 from mtformer.text.glossary import Term
 from mtformer.text.lost_numbers import lost_numbers
@@ -24,7 +21,7 @@ from mtformer.translate.guard import Guard, stricter
 from mtformer.translate.jobs.core import Tally
 from mtformer.translate.plan import Plan
 from mtformer.translate.planner import Planner
-from mtformer.translate.terms import Numbers, Terms
+from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -36,16 +33,12 @@ def nothing_missing(terms: Sequence[Term], text: str) -> list[str]:
 
 
 class GivenAttempts(Planner):
-    """A planner whose searches have the results of ``searches``, and those with numbers of ``with_numbers``."""
+    """A planner whose searches have the results of ``searches``."""
 
     searches: Callable[[SearchOptions], list[Translation]]
-    with_numbers: Callable[[], list[Translation]]
 
     def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
         return given(self.searches(options))
-
-    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
-        return given(self.with_numbers())
 
 
 def guarded(
@@ -54,13 +47,12 @@ def guarded(
     first: list[Translation],
     options: SearchOptions,
     searches: Callable[[SearchOptions], list[Translation]],
-    with_numbers: Callable[[], list[Translation]] | None = None,
 ) -> list[Translation]:
     """Return what the guard makes of the first attempt, with the results of more searches."""
-    engine: Any = SimpleNamespace(has_constraints=with_numbers is not None)
+    engine: Any = None
     tokenizer: Any = SimpleNamespace(prefixes=Prefixes())
     planner = GivenAttempts(engine, tokenizer, options, tgt_lang="de", max_length=40)
-    vars(planner).update(searches=searches, with_numbers=with_numbers)
+    vars(planner).update(searches=searches)
     return result_of(planner._plan_guarded(guard, source, first))
 
 
@@ -342,107 +334,6 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
         ("check: numbers lost: 56",),
         ("check: numbers lost: 12 56",),
     ]
-
-
-@pytest.mark.parametrize(
-    ("source", "again", "expected", "notes"),
-    [
-        ("Two dogs 56", "Zwei 56 Hunde", "Zwei 56 Hunde", ("check: numbers added",)),
-        ("Two dogs 56", "56 Hunde", "56 Hunde", ("check: numbers added",)),  # in place of a word
-        ("Two dogs 56", "Hunde 56 !", "Hunde 56 !", ("check: numbers added",)),
-        ("Two dogs 56", "56", "Zwei Hunde", ("check: numbers lost: 56",)),  # all else is lost
-        ("Two dogs 56", "56 56 56 56", "Zwei Hunde", ("check: numbers lost: 56",)),  # no fewer problems
-        ("Two dogs 2", None, "Zwei Hunde", ()),  # it may be a word
-        ("Two dogs " + "7" * 41, None, "Zwei Hunde", ("check: numbers lost: " + "7" * 41,)),  # it would take long
-    ],
-)
-def test_the_search_is_made_to_keep_numbers_that_are_still_lost(
-    german: Guard, source: str, again: str | None, expected: str, notes: tuple[str, ...]
-) -> None:
-    def search_with_numbers() -> list[Translation]:
-        assert again is not None
-        return [Translation(again, -3.0, -3.0, ("t",) * 3)]
-
-    lost = [Translation("Zwei Hunde", -1.0, -1.0, ("t",) * 3)]
-    [best] = guarded(german, source, lost, SearchConfig().updated(), lambda options: lost, search_with_numbers)
-    assert (best.text, best.notes) == (expected, notes)
-
-
-@pytest.mark.parametrize(
-    ("free", "log_prob", "constrained", "now", "is_damaged"),
-    [
-        ("I am eating chips.", -5.1, "I am eating 4711.", -27.7, True),  # much less probable
-        ("Polizeihunde laufen im Park.", -2.6, "17 Hunde laufen im Park.", -8.2, False),
-        ("Zwei Männer und vier Frauen tanzen.", -1.0, "Zwei Männer und 45 laufen.", -5.2, True),  # shorter
-        ("Das Jahr 1 1955 steht da.", -8.0, "Das Jahr 1945 steht da.", -9.0, False),  # only without a wrong number
-    ],
-)
-def test_a_translation_must_not_be_worse_for_keeping_numbers(
-    german: Guard, free: str, log_prob: float, constrained: str, now: float, is_damaged: bool
-) -> None:
-    tokens = ("t",) * 8
-    found = Translation(constrained, now, now, tokens), Translation(free, log_prob, log_prob, tokens)
-    assert german.is_damaged(*found) is is_damaged
-
-
-def test_characters_are_compared_where_there_are_no_spaces(tokenizer: Tokenizer) -> None:
-    chinese = Guard(tokenizer, "en", "zh")
-    assert chinese.is_damaged(Translation("45跑。", -1, -1), Translation("女人们在跳舞。", -1, -1))
-    assert not chinese.is_damaged(Translation("45个女人跳舞。", -1, -1), Translation("女人们在跳舞。", -1, -1))
-
-
-def test_numbers_that_the_target_language_writes_otherwise_are_not_forced_into_a_translation(
-    tokenizer: Tokenizer,
-) -> None:
-    text = "10:45 3,500 1987"
-    for languages, numbers in (
-        (("en", "zh"), ["10:45", "3,500", "1987"]),
-        (("de", "fr"), ["10:45", "3,500", "1987"]),
-        (("en", "de"), ["10:45", "1987"]),
-        (("und", "de"), ["10:45", "1987"]),
-    ):
-        src_lang, tgt_lang = languages
-        terms = Numbers(text, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
-        assert [match.term.tgt for match in terms.find(text)] == numbers
-
-
-def test_a_part_of_a_number_is_none_of_the_numbers_of_a_text(tokenizer: Tokenizer) -> None:
-    text = "He pays 1,500 on 2026-07-30 at 10:45."
-    numbers = Numbers(text, tokenizer, src_lang="en", tgt_lang="de")
-    assert [match.term.tgt for match in numbers.find(text)] == ["2026", "30", "10:45"]
-    assert not numbers.find("1,500 45")
-
-
-def test_numbers_that_a_model_loses_are_in_its_translations(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The model has learned nothing, so that the guard must not ask for more than numbers."""
-
-    class OnlyNumbers(Guard):
-        def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
-            return tuple(lost_numbers(source, translation))
-
-        def is_damaged(self, constrained: Translation, free: Translation) -> bool:
-            return False
-
-    torch.manual_seed(0)
-    sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1)
-    n_tokens = tokenizer.vocab_size
-    model = Transformer(
-        sizes.architecture(src_vocab_size=n_tokens, tgt_vocab_size=n_tokens, joint=True, max_length=40)
-    ).eval()
-    engine, guard = TorchEngine(model), OnlyNumbers(tokenizer, "en", "de")
-    translator = Translator(
-        engine, tokenizer, SearchConfig().updated(), src_lang="da", tgt_lang="de", max_length=40, guard=guard
-    )
-    texts = ["Two dogs 1987 and 3,500", "Two dogs", "45 dogs and 1987 cats"]
-    found = [best for best, *_ in translator.translate(texts)]
-    assert [lost_numbers(text, best.text) for text, best in zip(texts, found, strict=True)] == [[], [], []]
-    assert [best.notes for best in found] == [("check: numbers added",), (), ("check: numbers added",)]
-    assert not any(best.terms for best in found)
-    assert [best.text for best in found] == [translator.translate([text])[0][0].text for text in texts]
-    monkeypatch.setattr(engine, "has_constraints", False)
-    assert lost_numbers(texts[0], translator.translate(texts[:1])[0][0].text) == ["1987", "3,500"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from mtformer.translate.plan import Plan, ask, run, together
 class Doubler:
     """An engine that gives each source twice, fails at 13, and records what it gets at once."""
 
-    has_constraints = False
-
     def __init__(self) -> None:
         self.submitted: list[list[int]] = []
 

@@ -24,8 +24,6 @@ class Recorder:
     The first submission waits for :attr:`go`, so that a test decides what waits behind it.
     """
 
-    has_constraints = False
-
     def __init__(self) -> None:
         self.submitted: list[list[int]] = []
         self.started, self.go = Event(), Event()

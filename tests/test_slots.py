@@ -319,8 +319,6 @@ def test_a_given_tokenizer_gets_slots() -> None:
 class Copying:
     """An engine that copies a source after the tokens that it has to start with; ``change`` changes what it copies."""
 
-    has_constraints = False
-
     def __init__(self, change: Callable[[list[int]], list[int]] = list) -> None:
         """Take the change."""
         self._change = change
@@ -414,8 +412,6 @@ def test_slots_that_a_text_does_not_have_are_dropped(characters: Tokenizer) -> N
 
 class Reading:
     """An engine that remembers what pairs it is given, and makes up what it returns."""
-
-    has_constraints = False
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Take the tokenizer that reads them."""

@@ -53,8 +53,6 @@ class TorchEngine(BatchedEngine):
         model: the first of them.
     """
 
-    has_constraints = True
-
     def __init__(
         self,
         *models: Transformer,

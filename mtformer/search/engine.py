@@ -95,13 +95,7 @@ class AlignRequest(PairRequest["Weights"]):
 
 
 class Engine(Protocol):
-    """A model that fulfils requests, whatever computes it.
-
-    Attributes:
-        has_constraints: whether searches may have constraints.
-    """
-
-    has_constraints: bool
+    """A model that fulfils requests, whatever computes it."""
 
     def submit(
         self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None

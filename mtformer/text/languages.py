@@ -81,12 +81,6 @@ def has_full_stops_in_ordinals(code: str) -> bool:
     return base_language(code) in _ORDINALS
 
 
-def share_separators(first: str, second: str) -> bool:
-    """Return whether two languages write 1,250.50 alike, or both 1.250,50, as far as is known."""
-    languages = {base_language(first), base_language(second)}
-    return UNDETERMINED not in languages and len({language in _DECIMAL_POINTS for language in languages}) == 1
-
-
 def decimal_and_group(code: str) -> tuple[str, str]:
     """Return the characters before the decimals and between the thousands of a number, as in 1,250.5 and 1.250,5."""
     language = base_language(code)

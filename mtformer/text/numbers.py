@@ -8,7 +8,6 @@ from typing import NamedTuple
 from mtformer.text.number_words import LARGEST_SMALL
 
 POINT = "·"  # between the parts of a value, whatever the text has there
-SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
 PLAIN = r"[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\d+(?:[.,:'’．]\d+)*"
 GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
 _DIGITS = re.compile(r"\d+")
@@ -75,11 +74,6 @@ def value_of(number: str) -> str:
 
 def _ascii(digits: str) -> str:
     return digits if digits.isascii() else "".join(str(unicodedata.digit(digit)) for digit in digits)
-
-
-def numbers_to_keep(text: str) -> list[str]:
-    """Return the numbers of a text that a translation must have as they are written: those that are no words."""
-    return [number.text for number in find_numbers(text) if not (number.may_be_a_word or has_myriads(number.text))]
 
 
 def has_myriads(text: str) -> bool:

@@ -11,14 +11,12 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
-from mtformer.text.numbers import numbers_to_keep
 from mtformer.text.repetition import FEWEST_REPEATS, n_repeated_pairs, n_repeats, without_loops
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
-ADDED = "numbers added"
 SLOTS_ADDED = "numbers or names added: "
 REPEATED_SLOTS = "repeated numbers or names removed"
 MADE_UP_SLOTS = "made-up numbers or names removed"
@@ -28,7 +26,6 @@ REPEATED_SOURCE = "repeats itself as its source does"  # which another search wo
 REPEATED_MORE = "repeats itself more than its source does"  # as it may: a word may become two
 SOURCE_REPEATS = {REPEATED_SOURCE, REPEATED_MORE}
 
-_MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
 _MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
 # A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
@@ -48,7 +45,6 @@ _FEWEST_COPIED_WORDS = 4
 _FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
 _WORD = re.compile(r"\w+")
 _WIDEST_BEAM = 16  # of a second attempt
-_MOST_KEPT_DIGITS = 40  # of the numbers of a text that a search is made to keep, which takes longer with each
 
 TermNotes = Callable[[Sequence[Term], str], Sequence[str]]  # a note on each term that a translation lacks
 
@@ -159,30 +155,6 @@ class Guard:
         masked = self._mask(source, translation, terms)
         return lost_names(masked.source, masked.translation, self._tokenizer)
 
-    def may_keep_numbers(self, source: str, translation: str) -> bool:
-        """Tell whether a translation lacks numbers that a search could be made to keep."""
-        wanted = numbers_to_keep(source)
-        if sum(map(len, wanted)) > _MOST_KEPT_DIGITS:
-            return False
-        return not set(wanted).isdisjoint(lost_numbers(source, translation, self._languages))
-
-    def is_damaged(self, constrained: Translation, free: Translation) -> bool:
-        """Tell whether a search constrained to keep numbers has found a worse translation than the free search.
-
-        A model that cannot place a number puts it where a noun should be, or leaves out what comes next: "I am eating
-        4711." The result is much less probable, or shorter, where a number may take the place of a word or of another
-        number.
-        """
-        if _per_token(constrained) < _per_token(free) - _MOST_LOST:
-            return True
-        return all(now < before for now, before in zip(*map(self._lengths, (constrained, free)), strict=True))
-
-    def _lengths(self, translation: Translation) -> tuple[int, int]:
-        """Count the words with and without numbers, or the characters if there are no spaces."""
-        words = _WORD.findall(translation.text)
-        units: Sequence[str] = words if self._tgt_is_spaced else "".join(words)
-        return len(units), sum(not any(map(str.isdigit, unit)) for unit in units)
-
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the repaired text and the repairs, if any."""
         if EMPTY in problems:
@@ -238,10 +210,6 @@ def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]
 
 def _n_words(phrase: str) -> int:
     return len(_WORD.findall(phrase))
-
-
-def _per_token(translation: Translation) -> float:
-    return translation.log_prob / max(1, len(translation.tokens))
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:

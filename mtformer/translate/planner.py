@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mtformer.config import SearchOptions
-from mtformer.search.constraints import Vocabulary
 from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
@@ -17,7 +16,6 @@ from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
 from mtformer.translate.guard import (
-    ADDED,
     SLOTS_ADDED,
     SOURCE_REPEATS,
     Guard,
@@ -32,7 +30,7 @@ from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing, Part, parts_of
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import KnownCharacters, Preparation, PreparedText, known_characters, prepared
-from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
+from mtformer.translate.terms import Terms
 from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, distinct, joined, with_ends
 
 if TYPE_CHECKING:
@@ -307,9 +305,7 @@ class Planner:
         """Search again, more strictly, if the best translation has problems, and keep what has fewer.
 
         Of all that the second search finds, what has the fewest problems counts, but not of samples. Then each
-        translation is repaired where that is possible without the model, and gets notes on the problems left. If the
-        best still lacks numbers, the search is made to keep them, where the engine can; the result is taken if it has
-        fewer problems and is not damaged otherwise.
+        translation is repaired where that is possible without the model, and gets notes on the problems left.
         """
 
         def n_problems(each: Translation) -> int:
@@ -323,30 +319,10 @@ class Planner:
                 second.sort(key=n_problems)
             if n_problems(second[0]) < len(problems):
                 translations = second[: self.options.n_best]
-        checked = self._checked(guard, text, translations)
-        best = checked[0]
-        if not self._can_keep_numbers or not guard.may_keep_numbers(text, best.text):
-            return checked
-        third = yield from self._plan_with_numbers(text)
-        n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
-        if n_after >= n_before or guard.is_damaged(third[0], best):
-            return checked
-        return self._checked(guard, text, [each.noted(FLAG + ADDED) for each in third])
+        return self._checked(guard, text, translations)
 
     def _checked(self, guard: Guard, text: str, translations: Iterable[Translation]) -> list[Translation]:
         return [guard.checked(text, translation, self._missing_terms) for translation in translations]
-
-    @property
-    def _can_keep_numbers(self) -> bool:
-        """Whether a search can be made to keep numbers."""
-        return self.engine.has_constraints and self.terms is None and not self.options.sample
-
-    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
-        """Translate a text so that its numbers are in the translations."""
-        languages = {"src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
-        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary)
-        translations = yield from self._plan_search(text, self.options, numbers)
-        return [replace(translation, terms=()) for translation in translations]
 
     def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
         """Search for the translations of a text that needs no more preparation, in parts if it is too long."""
@@ -432,7 +408,3 @@ class Planner:
     @cached_property
     def _characters(self) -> KnownCharacters:
         return known_characters(self.tokenizer)
-
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return tgt_vocabulary(self.tokenizer, self.tgt_lang)

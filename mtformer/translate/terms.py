@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
-from mtformer.text.languages import is_written_with_spaces, share_separators
-from mtformer.text.numbers import SEPARATORS, find_numbers, numbers_to_keep
+from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import MARKERS, Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import Span, find_words, word_rule
@@ -29,7 +28,6 @@ class Terms:
         src_lang: str,
         tgt_lang: str,
         mode: str = "hard",
-        vocabulary: Vocabulary | None = None,
     ) -> None:
         """Spell the translations of all terms.
 
@@ -40,7 +38,6 @@ class Terms:
             tgt_lang: the target language.
             mode: ``hard``: the search puts the translations of terms into the text; ``soft``: they are annotated in the
                 source, where the model has learned to copy them; ``both``.
-            vocabulary: what :func:`tgt_vocabulary` returns for the tokenizer; None makes it anew.
 
         Raises:
             UserError: there is no such mode, the model was not trained with annotated terms, or the tokenizer has no
@@ -52,7 +49,7 @@ class Terms:
         self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
         self._glossary = glossary = _normalized(glossary, tokenizer)
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
-        self._vocabulary = vocabulary or tgt_vocabulary(tokenizer, tgt_lang)
+        self._vocabulary = _tgt_vocabulary(tokenizer, tgt_lang)
         with_spaces = is_written_with_spaces(tgt_lang)
         self._phrases: dict[str, Phrase] = {}
         for term in glossary.terms:
@@ -129,37 +126,7 @@ class Terms:
         return len(find_words(text, tgt, self._tgt_words))
 
 
-class Numbers(Terms):
-    """The numbers of a text as terms that are their own translations."""
-
-    def __init__(
-        self,
-        text: str,
-        tokenizer: Tokenizer,
-        *,
-        src_lang: str,
-        tgt_lang: str,
-        vocabulary: Vocabulary | None = None,
-    ) -> None:
-        """Take the numbers of a text.
-
-        Left out are those that may be spelled out, those that the target language may write with other separators, and
-        those that the tokenizer has no tokens for.
-        """
-        numbers = dict.fromkeys(numbers_to_keep(text))
-        if not share_separators(src_lang, tgt_lang):
-            numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
-        glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
-        super().__init__(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, vocabulary=vocabulary)
-        self._terms = {term.src: term for term in self._glossary.terms}
-
-    def find(self, text: str) -> list[Match]:
-        """Return the numbers in the normalized form of a source text; 500 is none of "1,500"."""
-        places = ((number.start, number.text) for number in find_numbers(normalize(text)))
-        return [Match(start, self._terms[number]) for start, number in places if number in self._terms]
-
-
-def tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
+def _tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
     """Return the spellings of the target tokens."""
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
     if tokenizer.markers is not None:  # they spell nothing

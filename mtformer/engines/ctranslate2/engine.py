@@ -73,8 +73,6 @@ _Decode = Callable[..., list[list[_Candidate]]]  # of requests: _greedy or _beam
 class CTranslate2Engine(BatchedEngine):
     """A model exported for CTranslate2."""
 
-    has_constraints = False
-
     def __init__(
         self,
         folder: Path,

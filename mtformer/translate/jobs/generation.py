@@ -23,7 +23,7 @@ from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
-from mtformer.translate.guard import ADDED, SLOTS_ADDED
+from mtformer.translate.guard import SLOTS_ADDED
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.partial import Done
 from mtformer.translate.jobs.reading import Paragraph, Source
@@ -140,11 +140,11 @@ class GenerationJob(_PairsJob[Paragraph]):
 def _problem(source: str, translation: Translation) -> str | None:
     """Return the reason to leave a translation out; None to keep it.
 
-    A number that a constrained search has kept is in the right place if it is the only one.
+    A number that a search has added is in the right place if it is the only one.
     """
     if not translation.text.strip():
         return "empty"
-    harmless = (ADDED, SLOTS_ADDED) if len(list(find_numbers(source))) == 1 else ()
+    harmless = (SLOTS_ADDED,) if len(list(find_numbers(source))) == 1 else ()
     return next((flag for flag in translation.flags if not flag.startswith(harmless)), None)
 
 
