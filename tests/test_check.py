@@ -246,7 +246,8 @@ def test_lengths_are_those_of_the_tokenizer_of_the_model_to_fine_tune(trained: P
 
 def test_fix_keeps_what_a_config_says_of_a_source(project: Project) -> None:
     sources = "data.train=[{src: train.en, tgt: train.de, weight: 3}, {src: valid.en, tgt: valid.de, tag: bt}]"
-    result = project.mtformer("data", "check", project.config, "--set", sources, "--fix", "clean")
+    command = "data", "check", project.config, "--set", sources, "--set", "data.valid=[]", "--fix", "clean"
+    result = project.mtformer(*command)
     assert result.status == 0, result.stderr
     assert "config: {src: clean/train.en, tgt: clean/train.de, weight: 3.0}" in result.stderr
     assert "config: {src: clean/valid.en, tgt: clean/valid.de, tag: bt}" in result.stderr
@@ -287,10 +288,29 @@ def test_a_small_clean_text(project: Project) -> None:
     result = project.mtformer("data", "check", project.config, "--set", "data.max_length=8")
     assert result.status == 0, result.stderr
     assert "train.en, en-de, training: 400 pairs" in result.stdout
-    assert "switched off or limited: misaligned, truncated, misordered: 400 good pairs are too few" in result.stdout
+    assert "truncated, misordered: 400 good pairs, and learning needs 2,000 with different sources" in result.stdout
     assert "data.max_length = 8 drops" in result.stdout
     checkup = check(load_config(project.config))
     assert set(checkup.sources[0].problems) <= {"duplicates", "near_duplicates", "held_out", "many_targets"}
+
+
+def test_fix_names_only_sources_with_clean_pairs_and_fails_if_there_are_none(tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        write(tmp_path / f"blank.{side}", [""] * 3)
+        write(tmp_path / f"good.{side}", ["I see it." if side == "en" else "Ich sehe es."] * 3)
+    project = Project(tmp_path, tmp_path / "both.yaml")
+    languages = "src_lang: en, tgt_lang: de"
+    (tmp_path / "blank.yaml").write_text(f"data: {{{languages}, train: [{{moses: blank}}]}}")
+    project.config.write_text(f"data: {{{languages}, train: [{{moses: blank}}, {{moses: good}}]}}")
+    none = project.mtformer("data", "check", "blank.yaml", "--fix", "none")
+    assert none.status == 2
+    assert "no data.valid: training needs sources of it, as there are too few pairs to hold any out\n" in none.stdout
+    assert none.stderr.endswith("Error: none has no clean text: each pair is in none/rejected.tsv, with the reason\n")
+    assert len((tmp_path / "none" / "rejected.tsv").read_text().splitlines()) == 4
+    some = project.mtformer("data", "check", project.config, "--fix", "some")
+    assert some.status == 0, some.stderr
+    assert "clean text, a source for the config: {src: some/good.en, tgt: some/good.de}\n" in some.stderr
+    assert "some/blank.en" not in some.stderr
 
 
 def test_a_terminal_gets_no_control_characters(project: Project) -> None:

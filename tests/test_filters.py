@@ -415,7 +415,7 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
 ) -> None:
     few = phrases[:100]
     assert Filters(["misaligned"], EN_DE, sample=few).reasons(few) == [None] * 100
-    assert "misaligned cannot find anything: 100 good pairs are too few, 2,000 with" in caplog.text
+    assert "misaligned cannot find anything: 100 good pairs, and learning needs 2,000 with" in caplog.text
     same = [SentencePair("The same source.", f"Ein Ziel {number}.") for number in range(3_000)]
     assert Filters(["misaligned"], EN_DE, sample=same).reasons(same) == [None] * len(same)
     short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]

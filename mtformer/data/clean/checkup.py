@@ -29,7 +29,7 @@ PERCENTILES = ("50", "90", "99", "99.9", "100")
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
-HELD_OUT = "held_out"
+EMPTY, HELD_OUT = "empty", "held_out"
 # Rules for training text alone; duplicates are counted within each validation and test set.
 _NOT_IN_EVALUATION = {*LEARNED, HELD_OUT, "near_duplicates", "many_targets"}
 
@@ -304,8 +304,9 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     sizes = Counter[LanguagePair]()
     for source in checked:
         if source.use == "train" and not is_apart(source.source):
-            sizes[source.languages] += source.n_pairs
-    return dict.fromkeys(data.held_out, sum(round(held_out_share(n) * n) for n in sizes.values()))
+            sizes[source.languages] += source.n_pairs - source.problems[EMPTY]
+    enough = [n for n in sizes.values() if n > len(data.held_out)]
+    return dict.fromkeys(data.held_out, sum(max(1, round(held_out_share(n) * n)) for n in enough))
 
 
 def _checks(data: DataConfig) -> Iterator[SourceCheck]:

@@ -20,6 +20,7 @@ from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
+from mtformer.support.terminal import counted
 from mtformer.text.languages import letters_of
 from mtformer.text.lines import input_name
 from mtformer.text.pairs import SentencePair
@@ -113,9 +114,8 @@ class Filters:
             inactive[DIACRITICS] = self._spellings[0].why_untaught
         for name in CORRUPTIONS:
             if not self._learned:
-                inactive[name] = (
-                    f"{n_pairs:,} good pairs are too few, {FEWEST_PAIRS:,} with different sources are needed"
-                )
+                n_good = counted(n_pairs, "good pair")
+                inactive[name] = f"{n_good}, and learning needs {FEWEST_PAIRS:,} with different sources"
             elif why := self._learned.why_inactive(name):
                 inactive[name] = why
         return {name: why for name, why in inactive.items() if name in self.names}

@@ -22,7 +22,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.support.terminal import counted
-from mtformer.text.lines import COMPRESSED, open_output
+from mtformer.text.lines import COMPRESSED, open_output, read_lines
 from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
@@ -40,10 +40,12 @@ def as_text(checkup: Checkup) -> str:
     paragraphs = [_describe(source) for source in checkup.sources]
     if checkup.lengths:
         paragraphs.append(_describe_lengths(checkup.lengths))
-    if checkup.held_out:
+    if n_held_out := checkup.held_out.get("valid"):
         test = ", and as many to test it" if "test" in checkup.held_out else ""
-        n_pairs = counted(checkup.held_out["valid"], "pair")
+        n_pairs = counted(n_held_out, "pair")
         paragraphs.append(f"no data.valid: training holds out about {n_pairs} to choose the best model{test}")
+    elif checkup.held_out:
+        paragraphs.append("no data.valid: training needs sources of it, as there are too few pairs to hold any out")
     return "\n\n".join(paragraphs)
 
 
@@ -144,20 +146,25 @@ def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
     have what the checkup reports. The folder appears when it is complete.
 
     Returns:
-        the two files of each source, as a source with the same weight, tag and directions.
+        the two files of each source with good pairs, as a source with the same weight, tag and directions.
 
     Raises:
         UserError: there is something at ``folder``, or it cannot be made; a source cannot be read a second time, or
-            it has changed.
+            it has changed; no pair is good, which ``folder`` then shows.
         MtformerError: it cannot be written.
     """
     sources = [source for source in checkup.sources if source.use == "train"]
     names = _file_names(sources)
     folder = write_new_folder(folder, partial(_write, checkup, sources, names), "--fix")
     kept = [source.source.model_dump(include=_KEPT, exclude_defaults=True) for source in sources]
-    return [
-        TextFiles(src=folder / src, tgt=folder / tgt, **values) for (src, tgt), values in zip(names, kept, strict=True)
+    clean = [
+        TextFiles(src=folder / src, tgt=folder / tgt, **values)
+        for (src, tgt), values in zip(names, kept, strict=True)
+        if any(read_lines(folder / src))
     ]
+    if not clean:
+        raise UserError(f"{folder} has no clean text: each pair is in {folder / REJECTED}, with the reason")
+    return clean
 
 
 def as_config(source: TextFiles, folder: Path) -> str:

@@ -12,7 +12,7 @@ from mtformer.data.clean.diacritics import WORD, Diacritics
 from mtformer.data.clean.misreadings import Misreadings
 
 _FEWEST_TEXTS = 500  # that teach anything
-_TOO_FEW = f"fewer than {_FEWEST_TEXTS} good pairs are too few to learn from"
+_TOO_FEW = f"learning needs {_FEWEST_TEXTS} good pairs"
 
 
 class Spelling:
