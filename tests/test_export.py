@@ -28,8 +28,10 @@ from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
 from mtformer.export import require_huggingface
 from mtformer.export.huggingface import to_fast_tokenizer, to_transformers, write_huggingface
+from mtformer.export.importing import read_model
 from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Activation
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import weights
 from mtformer.search.engine import EngineError, SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -197,6 +199,17 @@ def test_transformers_translate_with_two_vocabularies(norm: str, tmp_path: Path)
 def tokenizer_with(**settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"vocab_size": 320} | settings)
     return train_tokenizer([SentencePair(*pair) for pair in sentence_pairs(200)], config, "en", "de", adjust=True)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_model_with_vocabularies_of_two_sizes_is_imported_again(norm: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(*(tokenizer_with(vocab_size=size).src_model for size in (300, 320)))
+    sizes = {"src_vocab_size": 300, "tgt_vocab_size": 320, "special_ids": tokenizer.special_ids}
+    bundle = replace(untrained(norm=norm, joint_vocab=False, **sizes), tokenizer=tokenizer)
+    write_huggingface(tmp_path, bundle, name="model.safetensors")
+    tensors, weights_before = read_model(str(tmp_path)).tensors, weights(bundle.model)
+    assert tensors.keys() == weights_before.keys()
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in weights_before.items())
 
 
 def given_tokenizer() -> Tokenizer:

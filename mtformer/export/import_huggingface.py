@@ -184,7 +184,7 @@ def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dic
     """
     with torch.device("meta"), SkipInitialization():
         model = Transformer(architecture)
-    is_padded = architecture.src_vocab_size != architecture.tgt_vocab_size  # Pegasus has a single size
+    is_padded = architecture.src_vocab_size != architecture.tgt_vocab_size  # all but Marian have a single size
     order = torch.argsort(sines_first(architecture.d_model)) if family.sines_first else None
     used = {"final_logits_bias"}
     tensors = {}
@@ -202,7 +202,7 @@ def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dic
         dimension = feature_dimension(ours)
         if order is not None and dimension is not None:
             tensor = tensor.index_select(dimension, order)
-        elif is_padded and ours.startswith(("src_embedding", "tgt_embedding", "output")):
+        if is_padded and ours.startswith(("src_embedding", "tgt_embedding", "output")):
             tensor = tensor[: len(parameter)]
         if tensor.shape != parameter.shape:
             raise UserError(f"{names[0]} has the shape {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
