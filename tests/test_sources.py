@@ -103,6 +103,7 @@ def test_a_bad_source_is_reported_when_its_turn_comes(tmp_path: Path) -> None:
         ({"translation": "a b", "en": "c"}, ("translation", "en")),
         ({"en": "a\nb", "de": "c"}, (None, None)),
         ({"en": "a\rb", "de": "c"}, (None, None)),
+        ({"en": "a\0b", "de": "c"}, (None, None)),
         ({"src": "a b", "tgt": "c", "score": "0.5"}, (None, None)),
         ({"DE": "c", "en_US": "a b"}, (None, None)),
     ],

@@ -66,8 +66,8 @@ def fingerprint(pairs: Iterable[SentencePair]) -> Fingerprint:
 
 
 def one_line(text: str) -> str:
-    """Replace line ends, which a text file cannot have inside a line."""
-    return text.replace("\r", " ").replace("\n", " ")
+    """Replace line ends and zero bytes, which a text file cannot have inside a line."""
+    return text.replace("\r", " ").replace("\n", " ").replace("\0", " ")
 
 
 def is_column_name(cell: str) -> bool:
