@@ -25,6 +25,7 @@ from mtformer.support.errors import UserError
         ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),
         ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
         ("training.learning_rate", ".inf", "given `.inf`, allowed: a finite number"),
+        ("training.learning_rate", "1e400", "given `1e400`, allowed: a finite number"),
         ("training.optimizer", "sgd", "given `sgd`, allowed: auto, muon, adamw or adam"),
         ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
@@ -86,7 +87,7 @@ def test_settings_of_a_tokenizer_that_cannot_be_are_named(folder: Path, written:
     assert problems(folder, MINIMAL + section) == expected
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''"])
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''", '"a\\0b"'])
 def test_a_run_cannot_be_named_like_another_folder(folder: Path, name: str) -> None:
     (problem,) = problems(folder, f"{MINIMAL}run:\n  name: {name}\n")
     assert problem.startswith("C:7: run.name: given ")
@@ -98,6 +99,12 @@ def test_a_path_that_cannot_be_is_a_problem_like_a_missing_file(folder: Path, pa
     (problem,) = problems(folder, MINIMAL.replace("a.en", path))
     assert problem.startswith("C:4: data.train.0.src: ")
     assert "pathlib" not in problem
+
+
+def test_a_merge_of_mappings_is_told_from_an_unknown_key(folder: Path) -> None:
+    assert problems(folder, f"{MINIMAL}training: {{<<: {{seed: 2}}, max_steps: 3}}\n") == [
+        "C:6: `<<` cannot be used in a config: write the keys that it would add"
+    ]
 
 
 def test_all_problems_are_told_at_once_each_with_its_line(folder: Path) -> None:
@@ -281,7 +288,7 @@ def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
         "data.train=[{src: a.{src_lang}}]": 'put quotes around text with braces, as in "train.{src_lang}"',
         "data.test=test.en": "given `test.en`, allowed: a list of sources, as in [{src: train.en, tgt: train.de}]",
         "training.seed.x=3": "`seed` has no keys",
-        "data.train.0.src=x": "`train` has no keys",
+        "data.train.0.src=x": "`train` is a list: set all of it",
         "search={beam_size: 1, beam_size: 2}": "beam_size is given twice",
     }
     found = problems(folder, MINIMAL + "training: {seed: 3}\nevil: 1\n", *reasons)

@@ -183,6 +183,10 @@ class _Document:
             if not isinstance(name.value, str):
                 self.problems.append(f"{self.name}:{line}: a key is plain text, not a list or a mapping")
                 continue
+            if name.value == "<<":
+                problem = "`<<` cannot be used in a config: write the keys that it would add"
+                self.problems.append(f"{self.name}:{line}: {problem}")
+                continue
             child = (*key, name.value)
             if name.value in mapping:
                 first = self.lines[child]
@@ -214,7 +218,8 @@ class _Document:
                 self.overrides[keys[:depth]] = where
             section = section[parent]
             if not isinstance(section, dict):
-                yield f"{where}: `{shown(parent)}` has no keys"
+                problem = "is a list: set all of it" if isinstance(section, list) else "has no keys"
+                yield f"{where}: `{shown(parent)}` {problem}"
                 return
         section[last] = value
         for places in (self.lines, self.overrides):

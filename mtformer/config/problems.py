@@ -15,7 +15,8 @@ _MAX_SENTENCE = 1_000
 
 _ALLOWED = {
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float", "int_parsing_size"), "a whole number"),
-    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "a number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    "finite_number": "a finite number",
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
     **dict.fromkeys(("model_type", "dict_type", "model_attributes_type"), "a mapping of keys to values"),
     "string_type": "text",
@@ -34,7 +35,7 @@ _TEXTS = {
     "directions": "a direction such as en-de, where the code of a language may have underscores, as in en-zh_Hant",
     "delimiter": "a single character",
     "tag": "a word of up to 32 small letters, digits, hyphens and underscores, such as bt",
-    "name": "a folder's name, without slashes and not beginning with a dot or a blank",
+    "name": "a folder's name, without slashes or control characters, and not beginning with a dot or a blank",
 }
 
 
@@ -79,7 +80,7 @@ def allowed(details: ErrorDetails) -> str:
     match kind:
         case "string_pattern_mismatch" | "string_too_long" | "string_too_short" if keys := _TEXTS.keys() & loc:
             return _TEXTS[keys.pop()]
-        case "float_parsing" | "finite_number" if "inf" in str(given).lower():
+        case "float_parsing" if "inf" in str(given).lower():
             return "a finite number"
         case "bool_parsing" | "bool_type" if "[bool]" in loc:
             return "true, false or auto"

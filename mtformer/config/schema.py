@@ -266,7 +266,7 @@ class RunConfig(Section):
 
     dir: Path = Path("runs")
     """The folder of all runs, relative to the current folder."""
-    name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\]*$")
+    name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\\x00-\x1f]*$")
     """The name of the run's folder in it. Default: the name of the config file."""
 
 
