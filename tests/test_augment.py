@@ -49,19 +49,19 @@ def test_each_kind_varies_its_share_of_the_pairs() -> None:
     for name in NAMES:
         assert only().vary(PAIRS, 0, epoch=0) == {}
         assert len(only(**{name: 0.3}).vary([LONGER] * 2_000, 0, epoch=0)) == pytest.approx(600, abs=80), name
-        assert len(variations(LONGER, name)) >= 190, name  # a typo may change nothing; the last pair is never joined
+        assert len(variations(LONGER, name)) >= 190, name  # a typo may change nothing
 
 
 def test_kinds_are_drawn_independently_of_each_other() -> None:
-    varied = only(upper=0.5, unpunctuated=0.5).vary([LONGER] * 2_000, 0, epoch=0).values()
-    counts = Counter((pair.src.isupper(), not pair.src.endswith(".")) for pair in varied)
+    varied = only(upper=0.5, emoji=0.5).vary([LONGER] * 2_000, 0, epoch=0).values()
+    counts = Counter((pair.src.isupper(), pair.src.isascii()) for pair in varied)
     assert len(counts) == 3 and min(counts.values()) > 420
     alone = only(upper=0.5).vary([LONGER] * 2_000, 0, epoch=0)
     assert len(alone) == counts[True, False] + counts[True, True]
 
 
 def test_variations_depend_on_the_number_of_the_pair_and_not_on_how_the_text_is_divided() -> None:
-    augmenter = Augmenter(AugmentConfig(joined=0), seed=1)
+    augmenter = Augmenter(AugmentConfig(), seed=1)
     whole = augmenter.vary(PAIRS, 0, epoch=3)
     assert {i: pair for i, pair in whole.items() if i >= 100} == {
         100 + i: pair for i, pair in augmenter.vary(PAIRS[100:], 100, epoch=3).items()
@@ -69,18 +69,16 @@ def test_variations_depend_on_the_number_of_the_pair_and_not_on_how_the_text_is_
     assert whole == pickle.loads(pickle.dumps(augmenter)).vary(PAIRS, 0, epoch=3)  # as another process does it
     assert whole != augmenter.vary(PAIRS, 0, epoch=4)
     assert whole != augmenter.vary(PAIRS, 300, epoch=3)
-    assert whole != Augmenter(AugmentConfig(joined=0), seed=2).vary(PAIRS, 0, epoch=3)
+    assert whole != Augmenter(AugmentConfig(), seed=2).vary(PAIRS, 0, epoch=3)
 
 
 def test_variations_of_a_seed_stay_what_they_are() -> None:
     """A resumed run would otherwise see other pairs than before. If they must change, raise _VERSION."""
     varied = Augmenter(AugmentConfig.model_validate(dict.fromkeys(NAMES, 0.2)), seed=1).vary([LONGER] * 5, 0, epoch=0)
     assert {i: pair.src for i, pair in varied.items()} == {
-        0: "The man in the red haat waves. http://n.eu/chfi?file=68",
-        1: "The man in the red hat waves",
-        2: "The man 56789 in the red hat waves. https://www.user.de/dzbpia/6444",
-        3: "The Man In The Red Hat Waves. 32/57",
-        4: "<a>THE MAN IN THE RED HAT WAVES.</a> 👜",
+        0: "The man in the red hat Waves.",
+        1: "The man in the red hat 🎧 waves.",
+        3: "The man in the red hat waces.",
     }
 
 
@@ -153,41 +151,10 @@ def test_title_case(pair: tuple[str, str], expected: set[tuple[str, str]]) -> No
     assert set(variations(SentencePair(*pair), "title")) == {SentencePair(*varied) for varied in expected}
 
 
-@pytest.mark.parametrize(
-    ("pair", "expected"),
-    [
-        (("Hello.", "Hallo."), ("Hello", "Hallo")),
-        (("Where? ", "在哪里？"), ("Where", "在哪里")),
-        (("Oh no ...", "O nein…"), ("Oh no", "O nein")),
-        (("Hello.", "Hallo"), None),
-        (("Hello", "Hallo."), None),
-        (("...", "..."), None),
-    ],
-)
-def test_marks_are_left_out_where_both_sides_have_them(pair: tuple[str, str], expected: tuple[str, str] | None) -> None:
-    assert set(variations(SentencePair(*pair), "unpunctuated")) == ({SentencePair(*expected)} if expected else set())
-
-
-def test_pairs_are_joined_with_the_next_one_if_they_are_sentences() -> None:
-    pairs = [
-        SentencePair("A dog.", "一只狗。"),
-        SentencePair('"A cat?"', "一只猫？"),
-        SentencePair("No mark", "没有标点"),
-        SentencePair("End.", "完。"),
-        SentencePair("", ""),
-        SentencePair("Last.", "最后。"),
-    ]
-    assert only(joined=1).vary(pairs, 0, epoch=0) == {
-        0: SentencePair('A dog. "A cat?"', "一只狗。一只猫？"),
-        1: SentencePair('"A cat?" No mark', "一只猫？没有标点"),
-    }
-
-
-@pytest.mark.parametrize("kind", ["numbers", "placeholders", "urls", "emoji"])
 @pytest.mark.parametrize("pair", [LONGER, SentencePair("Yes, he is not here.", "是的，他不在这里。")])
-def test_what_is_inserted_is_the_same_on_both_sides_and_stands_between_words(kind: str, pair: SentencePair) -> None:
+def test_an_emoji_is_the_same_on_both_sides_and_stands_between_words(pair: SentencePair) -> None:
     seen, places = set(), Counter[int]()
-    for src, tgt in variations(pair, kind):
+    for src, tgt in variations(pair, "emoji"):
         words = src.split(" ")
         [place] = [i for i in range(len(words)) if words[:i] + words[i + 1 :] == pair.src.split(" ")]
         seen.add(words[place])
@@ -198,47 +165,6 @@ def test_what_is_inserted_is_the_same_on_both_sides_and_stands_between_words(kin
     n_words = len(pair.src.split(" "))
     assert set(places) == set(range(n_words + 1)) and places[n_words] >= 80  # mostly at the end
     assert len(seen) > 20
-
-
-def test_numbers_that_both_sides_share_become_others_of_the_same_form() -> None:
-    pair = SentencePair("He paid 3,500 for 12 cars, 2 at 10:45.", "Er zahlte 3,500 für 12 Autos, 2 um 10:45.")
-    seen = set()
-    for src, tgt in variations(pair, "numbers"):
-        numbers = re.fullmatch(r"He paid ([1-9],\d{3}) for ([1-9]\d) cars, 2 at ([1-9]\d:\d\d)\.", src)
-        assert numbers, src
-        assert tgt == "Er zahlte {} für {} Autos, 2 um {}.".format(*numbers.groups())
-        seen.add(numbers.groups())
-    assert len(seen) > 190
-
-
-@pytest.mark.parametrize(
-    ("src", "tgt"),
-    [
-        ("It was the 21st time.", "Es war das 21. Mal."),
-        ("The 21st of May", "Am 21."),
-        ("On May 21", "Am 21. Mai"),
-        ("the 1980s", "die 1980er"),
-    ],
-)
-def test_the_numbers_of_ordinals_stay(src: str, tgt: str) -> None:
-    for varied in variations(SentencePair(src, tgt), "numbers"):
-        assert all(re.search(r"(?<!\d)(21|1980)(?!\d)", text) for text in varied)
-
-
-def test_numbers_before_full_stops_and_chinese_words_are_replaced() -> None:
-    for src, tgt in variations(SentencePair("He has 25 cars from 1984.", "他有25辆1984年的车。"), "numbers"):
-        found = re.fullmatch(r"He has ([1-9]\d) cars from ([1-9]\d{3})\.", src)
-        assert found, src
-        assert tgt == "他有{}辆{}年的车。".format(*found.groups())
-
-
-def test_tags_stand_around_a_shared_word_or_around_both_sides() -> None:
-    for src, tgt in variations(SentencePair("Mary and Mary saw Anna.", "Mary sah Anna."), "tags"):
-        opening = re.findall(r"<\w+>", src)[0]
-        closing = opening.replace("<", "</")
-        assert src == f"Mary and Mary saw {opening}Anna{closing}."
-        assert tgt == f"Mary sah {opening}Anna{closing}."
-    assert SentencePair("<b>A dog.</b>", "<b>Ein Hund.</b>") in variations(SentencePair("A dog.", "Ein Hund."), "tags")
 
 
 def test_emoji_are_assigned_characters_of_all_sorts() -> None:
@@ -259,7 +185,7 @@ def test_empty_sides_stay_empty() -> None:
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     text = TokenizerText(PAIRS, AugmentConfig(upper=0.3), seed=1)
-    return train_tokenizer(text, TokenizerConfig(vocab_size=440, joint=True), "en", "de", control_symbols=MARKERS)
+    return train_tokenizer(text, TokenizerConfig(vocab_size=400, joint=True), "en", "de", control_symbols=MARKERS)
 
 
 def test_the_tokenizer_has_tokens_for_capitals_and_not_for_typos_and_emoji(tokenizer: Tokenizer) -> None:
@@ -268,7 +194,7 @@ def test_the_tokenizer_has_tokens_for_capitals_and_not_for_typos_and_emoji(token
     assert 2 * sum(map(tokenizer.n_src_tokens, capitals)) < sum(map(plain.n_src_tokens, capitals))
     characters = tokenizer.src.characters or frozenset()
     assert not any(unicodedata.category(character) == "So" for character in characters)
-    assert {*"".join(capitals), *"<{/9"} <= characters
+    assert set("".join(capitals)) <= characters
     text = list(TokenizerText(PAIRS, AugmentConfig.model_validate(NONE | {"typos": 1, "emoji": 1}), seed=1))
     assert text == PAIRS
 
@@ -291,13 +217,13 @@ def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
 def test_lines_of_any_length_are_varied(text: str) -> None:
     """In time that grows with their length: with its square, this would take an hour."""
     pair = SentencePair(text * (300_000 // len(text)), "a b")
-    for kind in ("typos", "unpunctuated", "numbers", "emoji"):
+    for kind in ("typos", "emoji"):
         for varied in variations(pair, kind, n=5):
             assert abs(len(varied.src) - len(pair.src)) < 0.1 * len(pair.src)
 
 
 def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> None:
-    augmenter = Augmenter(AugmentConfig(urls=0.5), seed=1)
+    augmenter = Augmenter(AugmentConfig(emoji=0.5), seed=1)
     encoder = Encoder(tokenizer, 256, 2.0)
     varied = encoder.corpus(PAIRS, Variation(encoder, 0, augmenter=augmenter))
     lengths = sorted(max(map(len, row)) for row in rows_of(varied))
@@ -318,10 +244,10 @@ def test_variations_go_with_annotated_terms(tokenizer: Tokenizer) -> None:
     terms = TermSampler(Glossary([("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de", share=1, seed=1)
     begin, _, end = tokenizer.markers or ()
     encoder = Encoder(tokenizer, 256, 6)
-    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, only(unpunctuated=0.5), terms))
+    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, only(emoji=0.5), terms))
     annotated = [i for i in range(len(corpus)) if begin in corpus.src[i]]
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in annotated]
-    shares = [sum(text.endswith(".") for text in texts) / len(texts), len(annotated) / len(PAIRS)]
+    shares = [sum(max(text) > "\u2000" for text in texts) / len(texts), len(annotated) / len(PAIRS)]
     assert 0.3 < shares[0] < 0.7 and shares[1] > 0.2
     assert {tuple(corpus.src[i].tolist()).count(end) for i in annotated} <= {1, 2}
 
@@ -330,7 +256,7 @@ DIRECTIONS = f"""\
 data:
   directions: [en-de, de-en]
   filters: [copy]
-  augment: {NONE | {"joined": 1.0, "upper": 0.5}}
+  augment: {NONE | {"upper": 0.5}}
   train: [{{src: 'a.{{src_lang}}', tgt: 'a.{{tgt_lang}}'}}]
   valid: [{{src: 'a.{{src_lang}}', tgt: 'a.{{tgt_lang}}'}}]
 """
@@ -356,7 +282,7 @@ def test_variations_follow_filters_and_stay_within_a_direction(tmp_path: Path) -
         tag, *src = data.corpus.src[number].tolist()
         assert tag == (toward_de if number < 30 else toward_en)
         i = number % 30
-        both = [" ".join(sides) for sides in zip(*expected[tag][i : i + 2], strict=True)]
+        both = list(expected[tag][i])
         found = [tokenizer.decode_src(src), tokenizer.decode(data.corpus.tgt[number].tolist())]
         assert found in (both, [text.upper() for text in both])
 

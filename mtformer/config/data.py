@@ -52,18 +52,6 @@ class AugmentConfig(Section):
     """Both sides IN CAPITALS, unless the source has no case."""
     title: Share = 0.05
     """Both Sides in Title Case, with or without the short words."""
-    unpunctuated: Share = 0.05
-    """Both sides without their final punctuation mark."""
-    joined: Share = 0.05
-    """Joined with the next pair on one line; the next pair occurs on its own as well."""
-    numbers: Share = 0.02
-    """Numbers that both sides share replaced by others; or one inserted, if they share none."""
-    placeholders: Share = 0.02
-    """A placeholder such as `{name}` or `%s` inserted into both sides."""
-    tags: Share = 0.02
-    """Tags such as `<b>` around both sides or a word that they share."""
-    urls: Share = 0.02
-    """A URL or an e-mail address inserted into both sides."""
     emoji: Share = 0.05
     """An emoji inserted into both sides."""
 

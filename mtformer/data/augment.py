@@ -1,7 +1,7 @@
 """Variations of training pairs, drawn anew for each epoch: text as users write it, where a corpus has edited text.
 
 A model can only translate text similar to its training text: without such pairs, ALL CAPS and emoji are spelled in
-tokens that it never learned. Insertions are the same on both sides, so the model learns to copy them.
+tokens that it never learned. An emoji is the same on both sides, so the model learns to copy it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.config import AugmentConfig, LanguagePair
-from mtformer.data.variations import NAMES, are_dotted, join_pairs, kinds_for
+from mtformer.data.variations import NAMES, are_dotted, kinds_for
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.pairs import SentencePair
@@ -23,7 +23,7 @@ from mtformer.text.tokenizer.tokenizer import Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import claim, find_words, word_rule
 
-_VERSION = 4  # of the variations, which are cached: raise it when a seed gives others
+_VERSION = 5  # of the variations, which are cached: raise it when a seed gives others
 NO_VARIATION = AugmentConfig.model_validate(dict.fromkeys(AugmentConfig.model_fields, 0))
 _CHUNK = 10_000  # pairs varied at once
 _INVENTED = 0.5  # the share of terms with invented translations
@@ -33,8 +33,8 @@ _SLOTS_SHARE = 0.5  # of the pairs: the others have the digits, which a translat
 class Augmenter:
     """Varies some of the pairs of each epoch.
 
-    The variations of a pair depend on the seed, the epoch, the number of the pair, its text, and, where it is joined
-    with it, on the next pair: not on how the text is divided or on the epochs before.
+    The variations of a pair depend on the seed, the epoch, the number of the pair and its text: not on how the text is
+    divided or on the epochs before.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Augmenter:
         """Draw variations.
 
         Args:
-            pairs: successive pairs of a source; the last one is never joined.
+            pairs: successive pairs of a source.
             first: the number of the first of them.
             epoch: the number of the epoch.
 
@@ -73,9 +73,8 @@ class Augmenter:
         wanted = draws[:, 1:] < [getattr(self._shares, name) for name in NAMES]
         for index in np.flatnonzero(wanted.any(axis=1)).tolist():
             generator = Random(draws[index, 0])
-            following = pairs[index + 1] if index + 1 < len(pairs) else None
             names = [name for name, is_wanted in zip(NAMES, wanted[index], strict=True) if is_wanted]
-            pair = self._varied(pairs[index], following, names, generator)
+            pair = self._varied(pairs[index], names, generator)
             if pair != pairs[index]:
                 varied[index] = pair
         return varied | self._slotted([varied.get(index, pair) for index, pair in enumerate(pairs)], first, epoch)
@@ -101,14 +100,10 @@ class Augmenter:
         generator.advance(first * n_columns)  # as if the draws for the pairs before were done
         return np.random.Generator(generator).random((n, n_columns))
 
-    def _varied(
-        self, pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random
-    ) -> SentencePair:
+    def _varied(self, pair: SentencePair, names: Sequence[str], rng: Random) -> SentencePair:
         """Apply kinds of variations in turn; those that do not suit the pair leave it unchanged."""
         if pair.is_blank:
             return pair
-        if "joined" in names and following:
-            pair = join_pairs(pair, following) or pair
         for name in names:
             if name in self._kinds:
                 pair = self._kinds[name](pair, rng) or pair
