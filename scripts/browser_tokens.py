@@ -155,8 +155,11 @@ function resultsOf([name, lines]) {
       const hypothesesOf = (leaf) => leaf.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
       const hypotheses = plan.leaves.flatMap((leaf) => {
         if (planner.losesSlots(leaf, hypothesesOf(leaf))) {
-          planner.noteAdded(leaf, hypothesesOf(leaf)); // the same hypothesis, which slots have been inserted into
-          if (leaf.requests.length > 1 || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
+          planner.noteAdded(leaf, hypothesesOf(leaf));
+          // Python finds the same hypothesis with a wider beam, or with slots inserted, but inserts none into parts.
+          const isWhole = leaf.requests.length === 1;
+          const isFound = isWhole || leaf.slotted.fits(planner.unchecked(leaf, hypothesesOf(leaf)).text);
+          if (!isFound || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
         }
         return hypothesesOf(leaf);
       });

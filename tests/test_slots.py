@@ -50,18 +50,23 @@ def shown(text: str) -> str:
     [
         ("See REPORT_A.PDF and Img_2.jpg.", "See <N> and <N>."),
         ("I have 2 dogs, 17 cats and 1 bird.", "I have <F> dogs, <M> cats and 1 bird."),
-        ("Invoice 4711 of 3/14/2021 over €1,250.50.", "Invoice <M> of <M> over €<M>."),
+        ("Invoice 4711 of 3/14/2021 over €1,250.50.", "Invoice <M> of <M> over <M>."),
         ("At 10:45 on 2021-03-14.", "At <M> on <M>."),
-        ("In the 1990s, the 21st, 5km and 3.5%.", "In the <M>s, the <M>st, <M>km and <M>%."),
+        ("In the 1990s, the 21st, 5km and 3.5%.", "In the <M>s, the <M>st, <M> and <M>."),
+        (
+            "1 kg, $5, 20 °C, 3 km/h for 5 m/s, 2 m² or 7 meters, 1 m/x",
+            "<M>, <M>, <M>, <F> for <M>, <F> or <M> meters, 1 m/x",
+        ),
+        ("EUR 50, 5 €, £4 or 5 US$6.", "<M>, <M>, <F> or <M> US<M>."),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
-        ("10x15 cm, 0x42 or 1e16 of 7", "<M>x<M> cm, <M>x<M> or 1e16 of <M>"),  # no part of a number
+        ("10x15 cm, 0x42 or 1e16 of 7", "<M>x<M>, <M>x<M> or 1e16 of <M>"),  # no part of a number
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
         ("See https://a.b/c?d=7 or write to a.b@c.de.", "See <N> or write to <N>."),
         ("Visit example.com, a-b.co.uk/c_d?e=1. The end.", "Visit <N>, <N>. The end."),
         ("ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00.", "ISBN <M>, IBAN <N>."),
-        ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>%"),
+        ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>"),
         (f"{NAMES[0]} is mine", "<N> is mine"),  # what a user writes is never taken for a slot
     ],
 )
@@ -269,6 +274,26 @@ def test_pairs_get_the_same_slots_on_both_sides() -> None:
     assert seen == {
         f"In <M> {name} had <M> cats and {number} dogs." for name in ("Tom", "<N>") for number in ("two", "<F>")
     }
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "slotted"),
+    [
+        ("It is 5 km.", "Es sind 5\u00a0km.", ("It is <M>.", "Es sind <M>.")),
+        ("It is 5 km.", "Es sind 5 Kilometer.", ("It is <M> km.", "Es sind <M> Kilometer.")),
+        ("€1.5 is 1 €.", "1,5 Euro sind 1 €.", ("€<M> is <M>.", "<M> Euro sind <M>.")),
+    ],
+)
+def test_pairs_share_a_slot_for_an_amount_or_its_number_alone(src: str, tgt: str, slotted: tuple[str, str]) -> None:
+    found = pair_with_slots(SentencePair(src, tgt), ("en", "de"), Random(1))
+    assert found is not None
+    assert (shown(found.src), shown(found.tgt)) == slotted
+
+
+def test_the_number_of_an_amount_is_written_as_in_the_target_language() -> None:
+    found = with_slots("€1,250.50 for 1.5 km", "en", "de")
+    assert found is not None
+    assert found.filled([found.text]) == ["€1.250,50 for 1,5 km"]
 
 
 @pytest.mark.parametrize(
@@ -588,5 +613,7 @@ def test_a_line_of_numbers_alone_has_the_separators_of_the_target(
 
 
 def test_codes_stay_in_capitals_as_they_are() -> None:
-    assert outside_codes(str.lower, "See COVID-19 and REPORT.PDF at HTTP") == "see COVID-19 and REPORT.PDF at http"
+    assert outside_codes(str.lower, "See COVID-19 and REPORT.PDF at HTTP for 5 EUR") == (
+        "see COVID-19 and REPORT.PDF at http for 5 EUR"
+    )
     assert outside_codes(str.upper, "see mp3 or a_1.pdf") == "SEE mp3 OR a_1.pdf"

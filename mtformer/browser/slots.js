@@ -17,6 +17,8 @@ const CODE =
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
+const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
+const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
 const DATE =
   "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
   "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)" +
@@ -36,6 +38,16 @@ const FOUND = new RegExp(
     `(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
+const SIGN = "[$€£¥₹₽]";
+const BEFORE = new RegExp(`(?:${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))[ \\u00a0\\u202f]?$`, "u");
+const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
+const UNIT =
+  "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
+const AFTER = new RegExp(
+  `^[ \\u00a0\\u202f]?(?:${SIGN}|[%‰]|°[CF]?|(?:${UNIT}|${CURRENCY})(?![${LATIN}/]))`, // 5 km, but not 5 kmx
+  "u",
+);
+const LONGEST_AFTER_NUMBER = 6; // characters: " km/h "
 const SLOT = /[\ue000-\ue00f]/g;
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
@@ -82,17 +94,17 @@ class SlotMaker {
   make(text) {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
     const entities = this.candidates(text);
-    entities.sort((a, b) => a.start - b.start || (a.text < b.text ? -1 : Number(a.text > b.text)));
+    entities.sort((a, b) => a.start - b.start || b.text.length - a.text.length); // of two that overlap, the first counts
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
     const names = [];
-    for (const { start, text: written, kind } of entities) {
+    for (const { start, text: written, kind, number = "" } of entities) {
       if (start < place) continue;
       if (kind === "names") names.push(written);
       if (free[kind].length) {
         const slot = free[kind].shift();
         originals.set(slot, written);
-        fillings.set(slot, kind === "names" ? written : writtenFor(written, this.src, this.tgt));
+        fillings.set(slot, written.replace(number, () => writtenFor(number, this.src, this.tgt)));
         slotted += text.slice(place, start) + slot;
         place = start + written.length;
       } else if (written.search(SLOT) === 0) return null;
@@ -113,19 +125,19 @@ class SlotMaker {
     return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
-  /** What a slot can stand for, in order, each { start, text, kind }. */
+  /** What a slot can stand for, in order, each { start, text, kind, number }; amounts first with their unit, then alone. */
   entities(text) {
     return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
       if (groups.plain !== undefined && text[index + written.length] === MONTH) return [];
       if (groups.unclear !== undefined || (groups.short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
       if (groups.groups !== undefined && !this.src.has_spaced_groups) {
         const numbers = Array.from(written.matchAll(new RegExp(PLAIN, "gu")));
-        return numbers.flatMap((number) => numberEntity(index + number.index, number[0]));
+        return numbers.flatMap((number) => amounts(text, index + number.index, number[0]));
       }
       const { short, number, plain, groups: grouped } = groups;
-      if ((short ?? number ?? plain ?? grouped) !== undefined) return numberEntity(index, written);
-      const isName = groups.code !== undefined || groups.slot !== undefined;
-      return [{ start: index, text: written, kind: isName ? "names" : "many" }];
+      if ((short ?? number ?? plain ?? grouped) !== undefined) return amounts(text, index, written);
+      if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
+      return [{ start: index, text: written, kind: "many", number: written }];
     });
   }
 
@@ -166,9 +178,15 @@ function isNounAfter(before) {
   return DETERMINED.test(before.toLowerCase()) || GENITIVE.test(before);
 }
 
-function numberEntity(start, text) {
-  const value = valueOf(text);
-  return value === "1" ? [] : [{ start, text, kind: ["2", "3", "4"].includes(value) ? "few" : "many" }];
+/** A number of a text with its unit or currency, if it has one, and alone, unless it is 1. */
+function amounts(text, start, number) {
+  const value = valueOf(number);
+  const kind = ["2", "3", "4"].includes(value) ? "few" : "many";
+  const alone = value === "1" ? [] : [{ start, text: number, kind, number }];
+  const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [];
+  if (before) return [{ start: start - before.length, text: before + number, kind, number }, ...alone];
+  const [after] = AFTER.exec(text.slice(start + number.length, start + number.length + LONGEST_AFTER_NUMBER)) ?? [];
+  return after ? [{ start, text: number + after, kind, number }, ...alone] : alone;
 }
 
 function inAscii(text) {
@@ -283,10 +301,10 @@ function withoutMadeUp(source, { text, notes }) {
   return known === text ? { text, notes } : { text: strip(known), notes: [...notes, FLAG + MADE_UP_SLOTS] };
 }
 
-/** Changes a text, but not the addresses, placeholders, names of files and other codes in it. */
+/** Changes a text, but not the addresses, placeholders, currencies, names of files and other codes in it. */
 function outsideCodes(change, text) {
   let [changed, place] = ["", 0];
-  for (const { 0: code, index } of text.matchAll(CODES)) {
+  for (const { 0: code, index } of text.matchAll(WITH_CASING)) {
     changed += change(text.slice(place, index)) + code;
     place = index + code.length;
   }

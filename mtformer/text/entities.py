@@ -29,6 +29,8 @@ _CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
+_CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
+_WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
 _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
     r"|\d{1,4}/\d{1,4}(?!/)|\d+(?:-\d+){2,}"
@@ -48,6 +50,13 @@ _FOUND = re.compile(
     rf"(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _FEW_VALUES = ("2", "3", "4")
+_SIGN = "[$€£¥₹₽]"
+_BEFORE = re.compile(rf"(?:{_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY}))[ \u00a0\u202f]?$")
+_LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
+_UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
+_AFTER = re.compile(
+    rf"[ \u00a0\u202f]?(?:{_SIGN}|[%‰]|°[CF]?|(?:{_UNIT}|{_CURRENCY})(?![{_LATIN}/]))"  # 5 km, but not 5 kmx
+)
 _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _CAPITALIZED, _CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
@@ -89,19 +98,21 @@ _SPELLED_OUT = {
 
 
 class Entity(NamedTuple):
-    """A number, a date, a time or a code in a text.
+    """A number, an amount, a date, a time or a code in a text.
 
     Attributes:
         start: where it starts, in characters.
         text: as it is written.
         value: what is the same for 3,500 and 3.500, and for 3万 and 30,000.
         kind: ``MANY``, ``FEW`` or ``NAME``.
+        number: what of it follows the conventions of a language: the 3,500 of €3,500.
     """
 
     start: int
     text: str
     value: str
     kind: str
+    number: str = ""
 
     @property
     def end(self) -> int:
@@ -110,10 +121,10 @@ class Entity(NamedTuple):
 
 
 def find_entities(text: str, language: str) -> Iterator[Entity]:
-    """Yield the numbers and codes of a text, in order. The number 1 is left out: it goes with a singular.
+    """Yield the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
-    So is that of a month in Chinese or Japanese, which has a name in other languages, and what may be several numbers,
-    as 3万50. Chinese 3万5 is 35,000.
+    The number 1 alone is left out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a
+    name in other languages, and what may be several numbers, as 3万50. Chinese 3万5 is 35,000.
     """
     is_chinese = base_language(language) in _CHINESE_LANGUAGES
     for match in _FOUND.finditer(text):
@@ -123,17 +134,26 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
             continue
         if kind == "groups" and not has_spaced_groups(language):
             for number in re.finditer(PLAIN, match[0]):
-                yield from _number(match.start() + number.start(), number[0])
+                yield from _amounts(text, match.start() + number.start(), number[0])
         elif kind in ("short", "number", "plain", "groups"):
-            yield from _number(match.start(), match[0])
+            yield from _amounts(text, match.start(), match[0])
+        elif kind in ("code", "slot"):
+            yield Entity(match.start(), match[0], match[0], NAME)
         else:
-            yield Entity(match.start(), match[0], match[0], NAME if kind in ("code", "slot") else MANY)
+            yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
-def _number(start: int, text: str) -> Iterator[Entity]:
-    value = value_of(text)
+def _amounts(text: str, start: int, number: str) -> Iterator[Entity]:
+    """Yield a number of a text with its unit or currency, if it has one, and alone, unless it is 1."""
+    value = value_of(number)
+    kind = FEW if value in _FEW_VALUES else MANY
+    before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
+    unit = before or _AFTER.match(text, start + len(number))
+    if unit is not None:
+        place, amount = (start - len(unit[0]), unit[0] + number) if before else (start, number + unit[0])
+        yield Entity(place, amount, f"{value} {unit[0].strip()}", kind, number)
     if value != "1":
-        yield Entity(start, text, value, FEW if value in _FEW_VALUES else MANY)
+        yield Entity(start, number, value, kind, number)
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
@@ -156,9 +176,9 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
 
 
 def outside_codes(change: Callable[[str], str], text: str) -> str:
-    """Change a text, but not the addresses, placeholders, names of files and other codes in it."""
+    """Change a text, but not the addresses, placeholders, currencies, names of files and other codes in it."""
     parts, place = [], 0
-    for code in _CODES.finditer(text):
+    for code in _WITH_CASING.finditer(text):
         parts += [change(text[place : code.start()]), code[0]]
         place = code.end()
     return "".join([*parts, change(text[place:])])

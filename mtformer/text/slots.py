@@ -187,12 +187,12 @@ def with_slots(
     for entity in _candidates(text, src_lang, n_tokens):
         if entity.start < place or not _is_free(entity, kept):
             continue
-        is_name = entity.kind == NAME
-        names += [entity.text] * is_name
+        names += [entity.text] * (entity.kind == NAME)
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
             originals[slot], values[slot] = entity.text, entity.value
-            fillings[slot] = entity.text if is_name else written_for(entity.text, src_lang, tgt_lang)
+            number = written_for(entity.number, src_lang, tgt_lang)
+            fillings[slot] = entity.text.replace(entity.number, number) if number else entity.text
             parts += [text[place : entity.start], slot]
             place = entity.end
         elif entity.text in SLOTS:
@@ -206,7 +206,8 @@ def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -
 
 
 def _candidates(text: str, language: str, n_tokens: Callable[[str], int]) -> list[Entity]:
-    return sorted([*find_entities(text, language), *rare_names(text, language, n_tokens)])
+    entities = [*find_entities(text, language), *rare_names(text, language, n_tokens)]
+    return sorted(entities, key=lambda each: (each.start, -each.end))  # of two that overlap, the first counts
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
