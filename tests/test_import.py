@@ -14,7 +14,11 @@ from pretrained import KINDS, LINES, Case, case_of
 from safetensors.torch import load_file, save_file
 
 from mtformer import Translator
-from mtformer.export.importing import read_model
+from mtformer.bundle.format import load_bundle
+from mtformer.config import LanguagePair
+from mtformer.export.importing import read_model, write_model
+from mtformer.model.weights import weights
+from mtformer.support.errors import UserError
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -150,6 +154,10 @@ BAD = {
         "not finite numbers",
     ),
     "whole numbers": (change_weights(lambda tensors: tensors | {NAME: tensors[NAME].int()}), "not finite numbers"),
+    "a search without limits": (
+        write("generation_config.json", b'{"num_beams": 5, "length_penalty": 1e9}'),
+        "num_beams = 5 and length_penalty = 1000000000.0 are not settings of a search",
+    ),
     "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
     "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
     "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is not a vocabulary"),
@@ -184,6 +192,28 @@ def test_what_cannot_be_imported_is_explained(
 
 
 @pytest.mark.parametrize(
+    "change",
+    [set_config(d_model=64), change_weights(lambda tensors: tensors | {NAME: torch.zeros(2)})],
+    ids=["another width", "a vector in the place of a matrix"],
+)
+def test_wrong_shapes_are_explained_where_features_have_another_order(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    KINDS["marian"](tmp_path, 1)
+    change(tmp_path)
+    with pytest.raises(UserError, match=r"has the shape \(.*\), not \(.*\)"):
+        read_model(str(tmp_path), LanguagePair("en", "de"))
+
+
+@pytest.mark.parametrize("code", ["english", "EN", ""])
+def test_what_is_no_code_of_a_language_is_refused(tmp_path: Path, code: str) -> None:
+    arguments = ("import", tmp_path, "--from", code, "--to", "de", "--output", tmp_path / "ours")
+    result = Project(tmp_path, tmp_path).mtformer(*arguments)
+    expected = f"Error: --from {code}: give a language code such as en, de or zh\n"
+    assert (result.status, result.stdout, result.stderr) == (2, "", expected)
+
+
+@pytest.mark.parametrize(
     ("named", "message"),
     [
         ("me/model", "there is no folder me/model; write hf:OWNER/NAME for a model of the hub"),
@@ -212,3 +242,17 @@ def test_old_pickles_of_torch_are_read(intact: Path, tmp_path: Path) -> None:
     torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)
     old, new = read_model(str(folder)), read_model(str(intact))
     assert all(torch.equal(old.tensors[name], tensor) for name, tensor in new.tensors.items())
+
+
+def test_double_precision_becomes_single(intact: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    change_weights(lambda tensors: {name: tensor.double() for name, tensor in tensors.items()})(folder)
+    write_model(read_model(str(folder)), tmp_path)
+    single, loaded = read_model(str(intact)).tensors, weights(load_bundle(tmp_path / WEIGHTS).model)
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in single.items())
+
+
+def test_null_is_no_setting_of_the_search(intact: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    write("generation_config.json", b'{"num_beams": null, "length_penalty": null}')(folder)
+    assert read_model(str(folder)).header.search.length_penalty == 1

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, ValidationError, model_validator
 
 from mtformer.config import LanguagePair, Normalization, TokenizerType
+from mtformer.config.section import Language
 from mtformer.config.sources import MULTIPLE, Direction, PrefixTokens
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
@@ -18,7 +19,7 @@ from mtformer.text.pairs import corpus_tag, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _MOST_SHOWN = 10  # of a model's languages
-_Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
+_Language = Annotated[Language, Field(max_length=64)]
 
 
 class SearchDefaults(Stored):

@@ -1,6 +1,7 @@
 """``mtformer train``, ``runs``, ``report``, ``average``, ``export`` and ``import``."""
 
 import logging
+import re
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -294,8 +295,12 @@ def import_(
     The new bundle can be used and fine-tuned like one that was trained here.
     """
     from mtformer.config import LanguagePair
+    from mtformer.config.section import LANGUAGE_CODE
     from mtformer.support.files import require_new_folder, write_new_folder
 
+    for name, given in (("--from", src_lang), ("--to", tgt_lang)):
+        if given is not None and not re.match(LANGUAGE_CODE, given):
+            raise UserError(f"{name} {given}: give a language code such as en, de or zh")
     if (src_lang is None) != (tgt_lang is None):
         raise UserError("give --from and --to together")
     pair = LanguagePair(src_lang, tgt_lang) if src_lang and tgt_lang else None

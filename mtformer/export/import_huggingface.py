@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import Header, first_problem
+from mtformer.bundle.header import Header, SearchDefaults, first_problem
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.config.sources import LanguagePair
 from mtformer.engines.ctranslate2.folder import TOKENIZER_FILES, tokenizer_models
@@ -77,9 +77,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         architecture=architecture,
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
-        search=search_defaults(
-            generation.get("num_beams", 1), generation.get("length_penalty", 1.0), n_forced=int(bool(tokens.languages))
-        ),
+        search=_search(generation, n_forced=int(bool(tokens.languages))),
     )
     return Imported(header, tensors, tokens.models)
 
@@ -176,6 +174,17 @@ def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenize
     )
 
 
+def _search(generation: Mapping[str, Any], n_forced: int) -> SearchDefaults:
+    given = {key: value for key, value in generation.items() if value is not None}
+    beam_size, length_penalty = given.get("num_beams", 1), given.get("length_penalty", 1.0)
+    try:
+        return search_defaults(int(beam_size), float(length_penalty), n_forced)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"num_beams = {beam_size} and length_penalty = {length_penalty} are not settings of a search"
+        ) from None
+
+
 def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dict[str, Tensor]:
     """Return the weights by our names.
 
@@ -199,15 +208,17 @@ def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dic
         elif ours == "output.bias":
             lowest = torch.finfo(torch.float16).min  # some forbid tokens by -inf
             tensor = tensor.flatten()[: len(parameter)].clamp(min=lowest)
-        dimension = feature_dimension(ours)
-        if order is not None and dimension is not None:
-            tensor = tensor.index_select(dimension, order)
-        if is_padded and ours.startswith(("src_embedding", "tgt_embedding", "output")):
+        elif is_padded and ours.startswith(("src_embedding", "tgt_embedding", "output")):
             tensor = tensor[: len(parameter)]
         if tensor.shape != parameter.shape:
             raise UserError(f"{names[0]} has the shape {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
         if not tensor.is_floating_point() or not all(value.isfinite() for value in tensor.aminmax()):
             raise UserError(f"{names[0]} has values that are not finite numbers")
+        if tensor.dtype == torch.float64:  # which no bundle has
+            tensor = tensor.float()
+        dimension = feature_dimension(ours)
+        if order is not None and dimension is not None:
+            tensor = tensor.index_select(dimension, order)
         tensors[ours] = tensor.contiguous()
     if extra := sorted(name for name in theirs.keys() - used if not _is_copy(name)):
         raise UserError(f"the weights contain {extra[0]}, which such a model does not have")
