@@ -21,7 +21,6 @@ from mtformer.translate.guard import Guard, stricter
 from mtformer.translate.jobs.core import Tally
 from mtformer.translate.plan import Plan
 from mtformer.translate.planner import Planner
-from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -37,7 +36,7 @@ class GivenAttempts(Planner):
 
     searches: Callable[[SearchOptions], list[Translation]]
 
-    def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
+    def _plan_search(self, text: str, options: SearchOptions) -> Plan[list[Translation]]:
         return given(self.searches(options))
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// The way of a text through the model: mtformer/translate/planner.py, without markup, terms and constrained searches.
+// The way of a text through the model: mtformer/translate/planner.py and sentence.py, without markup and terms.
 
 const FULL_WIDTH_ENDS = ["。", "！", "？", "；"]; // no space follows them
 const CONTINUATION_BYTE = /^<0x[89AB][0-9A-F]>$/; // of a character that is spelled as several bytes
