@@ -319,7 +319,6 @@ def test_files_that_are_no_adapter_are_refused(base: Path, tmp_path: Path) -> No
     [
         ({"init_from": None}, [], "lora without init_from"),
         ({"freeze": ["encoder"]}, [], "remove freeze"),
-        ({"shard": True}, [], "lora with shard"),
         ({}, ["tokenizer={vocab_size: 330}"], "training.lora adds no tokens"),
     ],
 )

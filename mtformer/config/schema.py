@@ -202,12 +202,9 @@ class TrainingConfig(Section):
     """`bf16` computes matrix products in bfloat16. `auto` does so where that is faster."""
     threads: PositiveOrAuto = "auto"
     """The number of parts of each batch whose gradients are computed in parallel, each on its own core. `auto`: one per
-    core, but at most one per 512 of `max_tokens`. On a GPU and with `shard`, batches are not divided."""
+    core, but at most one per 512 of `max_tokens`. On a GPU, batches are not divided."""
     device: Device = "auto"
     """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which has not been measured."""
-    shard: bool = False
-    """Shard weights, gradients and optimizer state across processes (FSDP2), for models too large for one device; no
-    effect with one process."""
     seed: int = Field(default=1, ge=0, lt=2**31)
     """The seed of all random choices."""
     log_every: PositiveInt = 50
@@ -245,10 +242,6 @@ class TrainingConfig(Section):
             yield "lora without init_from, the model that the adapter is for: set both or neither"
         if self.lora and self.freeze:
             yield "lora keeps all parts of the model fixed: remove freeze"
-        if self.lora and self.shard:
-            yield "lora with shard: an adapter is too small to be divided; set one"
-        if self.shard and self.max_tokens == "auto":
-            yield "max_tokens = auto with shard: it measures a whole model on each device; set a number"
 
 
 class EvalConfig(Section):

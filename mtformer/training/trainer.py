@@ -25,7 +25,6 @@ from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.optimizer import WARMUP_SHARES
 from mtformer.training.run_files import RunFiles
-from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import RunningLoss, Update, Updater
 from mtformer.training.validation import Validator
 
@@ -195,13 +194,11 @@ class Trainer:
                 yield batches, rate
 
     def _share_of(self, planned: PlannedBatch) -> Batch | None:
-        """Return this rank's rows of a batch; if there are few, some get none, or one without targets if sharded."""
+        """Return this rank's rows of a batch; if there are few, some get none."""
         indices, src_length, tgt_length = planned
         share = self.ranks.share(indices.tolist())
         if share:
             return make_batch(self.data.corpus, share, src_length, tgt_length).to(self.device)
-        if is_sharded(self.model):  # each rank must take part in every pass
-            return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
     def plan(self, epoch: int) -> Plan:
@@ -256,7 +253,7 @@ class Trainer:
         self.files.begin_validation(self.state)
         self.state.validation_due = False
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
-        with self.pace.validation(), average, unsharded(self.model):
+        with self.pace.validation(), average:
             self._score()
         self._running, self._since_validation = RunningLoss(), RunningLoss()
 

@@ -23,7 +23,6 @@ from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.graphs import UpdateGraphs
 from mtformer.training.optimizer import make_optimizers
-from mtformer.training.sharding import computes_in_threads, is_sharded, whole
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class Updater:
 
     Attributes:
         n_parts: the parts that each thread's part of a batch is split into; doubled whenever memory runs out.
-        threads: those that compute gradients; one on a GPU and for a sharded model.
+        threads: those that compute gradients; one on a GPU.
     """
 
     def __init__(self, model: Transformer, settings: ResolvedTraining, ranks: Ranks = ALONE) -> None:
@@ -68,12 +67,13 @@ class Updater:
         self.settings = settings
         self.ranks = ranks
         self.device = next(model.parameters()).device
-        self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
+        self.threads = Threads(settings.threads if self.device.type == "cpu" else 1)
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
-        can_capture = has_graphs(self.device) and not is_sharded(model)
-        self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device) if can_capture else None
+        self._graphs = None
+        if has_graphs(self.device):
+            self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device)
 
     def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
         """Update the weights once on all the batches, or report a fault and do not change them.
@@ -90,7 +90,7 @@ class Updater:
         [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
-        norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
         # One synchronization with a GPU instead of several.
         *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
@@ -144,11 +144,6 @@ class Updater:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if is_sharded(self.model):  # the other ranks are waiting inside a layer and cannot be asked to split
-                    raise MtformerError(
-                        "out of memory: training.shard cannot split batches; set a smaller training.max_tokens and "
-                        "more training.grad_accum_steps"
-                    ) from error
                 ran_out = True
             # Outside the handler, whose exception would keep the tensors of the failed attempt alive.
             n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
@@ -175,7 +170,7 @@ class Updater:
             with randomness_from(seed), autocast(self.device, self.settings.precision):
                 loss = summed_loss(self.model, part, self.settings.label_smoothing)
             mean = loss.smoothed / n_tokens
-            if self.threads.n == 1:  # sharded weights have gradients in no other way
+            if self.threads.n == 1:  # then no second set of gradients is in memory
                 mean.backward()
                 return torch.stack(loss).detach(), ()
             return torch.stack(loss).detach(), torch.autograd.grad(mean, weights, allow_unused=True)
@@ -214,8 +209,8 @@ class Updater:
             optimizer.step()
 
     def _share_gradients(self) -> None:
-        """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
-        if self.ranks.size > 1 and not is_sharded(self.model):
+        """Add up the gradients over all ranks; a rank with an empty share has none."""
+        if self.ranks.size > 1:
             trained = self._weights()
             for parameter in trained:
                 if parameter.grad is None:
