@@ -248,7 +248,7 @@ def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> 
         ({"beam_size": 0}, "beam_size = 0, allowed: 1 or more$"),
         ({"n_best": 300}, "n_best = 300 is more than the 64 that a beam search finds at most"),
         ({"n_best": "many"}, "n_best = many, allowed: a whole number$"),
-        ({"length_penalty": math.nan}, "length_penalty = nan, allowed: a number$"),
+        ({"length_penalty": math.nan}, "length_penalty = nan, allowed: a finite number$"),
         ({"precision": "int4"}, "precision = int4, allowed: fp32, bf16 or int8$"),
         ({"beam_sice": 3}, "there is no option beam_sice; did you mean beam_size[?]$"),
         ({"num_beams": 3}, "there is no option num_beams; did you mean beam_size[?]$"),
