@@ -1,15 +1,18 @@
 """A disk that fills up, or becomes read-only, while a run writes to it."""
 
 import errno
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from conftest import Project, make_project
 from faults import disk_error_before
 
 from mtformer.config import load_config
+from mtformer.data.clean.language import Identifier
 from mtformer.support.errors import MtformerError
 from mtformer.training.run import dry_run, train
 
@@ -67,3 +70,11 @@ def test_a_disk_error_at_any_operation_ends_the_run_with_a_message_and_is_made_u
     for name in ("lock", "config.yaml", "metrics.jsonl", "model.safetensors", "checkpoints/step-000003"):
         assert any(f"{tmp_path / 'runs' / 'config' / name}: " in message for message in messages), name
     assert (tmp_path / "runs" / "config" / "checkpoints" / "step-000006").is_dir()
+
+
+def test_a_full_folder_for_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("py3langid.langid.LanguageIdentifier.from_model_file", Mock(side_effect=full))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(MtformerError, match=re.escape(f"cannot write {tmp_path}: No space left on device")):
+        Identifier()

@@ -13,10 +13,13 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
+from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtformer.support.files import disk_errors
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 
 _MOST_CHARACTERS = 10_000  # of a text, from its beginning: a step for each byte is slow where few texts are so long
@@ -39,10 +42,15 @@ class Identifier:
     """
 
     def __init__(self) -> None:
-        """Read the model of py3langid: 5 MB on disk, 70 MB in memory."""
+        """Read the model of py3langid: 5 MB on disk, 70 MB in memory.
+
+        Raises:
+            MtformerError: the folder for temporary files, where py3langid unpacks it, cannot be written to.
+        """
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-        model = LanguageIdentifier.from_model_file(MODEL_FILE)
+        with disk_errors(Path(gettempdir())):
+            model = LanguageIdentifier.from_model_file(MODEL_FILE)
         self.labels: list[str] = model.nb_classes
         self._weights: NDArray[np.float16] = model.nb_ptc  # of shape (features, labels)
         self._priors: NDArray[np.float32] = model.nb_pc
