@@ -192,10 +192,6 @@ class TrainingConfig(Section):
     """The share of probability spread over the whole vocabulary."""
     max_grad_norm: PositiveFloat = 1.0
     """The maximum norm of the gradient; larger gradients are scaled down."""
-    on_fault: Literal["stop", "skip"] = "stop"
-    """What to do on a non-finite loss or gradient, or a spike of the loss: stop, or skip the update."""
-    spike_factor: float | None = Field(default=None, gt=1, allow_inf_nan=False)
-    """A loss this many times its moving average is a spike; `null`: spikes are not detected."""
     ema_decay: Probability = 0.0
     """Validate and save the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"

@@ -73,9 +73,6 @@ class TrainState:
         stale: validations since then.
         general_bleu: of the model that fine-tuning started from, on general validation text.
         best_scores: the best scores, best first; their checkpoints are kept.
-        usual_loss: the moving average of the loss per target token.
-        skipped: faulty updates that were skipped.
-        skipped_in_a_row: those since the last sound one.
         n_parts: into how many parts each batch is split, since memory ran out.
         validation_due: the run was interrupted before the validation of this step.
     """
@@ -89,9 +86,6 @@ class TrainState:
     stale: int = 0
     general_bleu: float | None = None
     best_scores: list[Score] = field(default_factory=list)
-    usual_loss: float | None = None
-    skipped: int = 0
-    skipped_in_a_row: int = 0
     n_parts: int = 1
     validation_due: bool = False
 

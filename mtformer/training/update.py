@@ -75,14 +75,13 @@ class Updater:
         if has_graphs(self.device):
             self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device)
 
-    def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
+    def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:
         """Update the weights once on all the batches, or report a fault and do not change them.
 
         Args:
             batches: this rank's share; the summed losses are divided by the target tokens of all ranks.
             step: the number of the update.
             rate: the learning rate.
-            usual_loss: per target token in earlier updates; ``spike_factor`` times as much is a fault.
 
         Raises:
             MtformerError: a single sentence pair does not fit in memory.
@@ -95,7 +94,7 @@ class Updater:
         *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
         loss, cross_entropy = self.ranks.sum(sum(own_losses), sum(own_cross_entropies))
-        fault = self._fault(loss / n_tokens, grad_norm, usual_loss)
+        fault = _fault(loss / n_tokens, grad_norm)
         suspects: list[int] = []
         if fault:
             suspects = self._suspects(parts, own_losses)
@@ -217,16 +216,12 @@ class Updater:
                     parameter.grad = torch.zeros_like(parameter)
             self.ranks.sum_in_place([parameter.grad for parameter in trained if parameter.grad is not None])
 
-    def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
-        """Return the fault of an update, or an empty string."""
-        if not math.isfinite(mean_loss):
-            return "the loss is not a finite number"
-        if not math.isfinite(grad_norm):
-            return "the gradient is not a finite number"
-        factor = self.settings.spike_factor
-        if factor and usual_loss and mean_loss > factor * usual_loss:
-            return f"the loss is {mean_loss:.3g} and was {usual_loss:.3g} in the steps before"
-        return ""
+
+def _fault(mean_loss: float, grad_norm: float) -> str:
+    """Return the fault of an update, or an empty string."""
+    if not math.isfinite(mean_loss):
+        return "the loss is not a finite number"
+    return "" if math.isfinite(grad_norm) else "the gradient is not a finite number"
 
 
 def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
