@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -297,6 +298,23 @@ def test_a_change_after_the_start_is_refused(whole: tuple[Project, str], tmp_pat
     with locked(project.folder / "better/improve"):
         result = project.mtformer("improve", "config.yaml", "--output", "better")
     assert result.status == 2
+
+
+def test_a_file_that_a_finished_improvement_has_lost_is_named(whole: tuple[Project, str], tmp_path: Path) -> None:
+    project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
+    shutil.copytree(whole[0].folder, project.folder)
+    command = ["improve", "config.yaml", "--output", "better"]
+    for model in project.folder.glob("*/**/*.safetensors"):
+        model.unlink()
+    result = project.mtformer(*command)
+    assert result.status == 2
+    assert re.search(r"Error: there is no model at \S+\.safetensors any more: restore it, or name a new", result.stderr)
+    (project.folder / "runs/config/starts.jsonl").write_bytes(b"")
+    for option in ("--output=better", "--plan"):
+        result = project.mtformer("improve", "config.yaml", option)
+        assert result.status == 2
+        told = "starts.jsonl does not say how many steps an epoch has: restore it, or give the config another run.name"
+        assert result.stderr == f"Error: {Path('runs/config')}/{told}\n"
 
 
 def test_a_config_may_be_corrected_before_the_baseline_is_trained(tmp_path: Path) -> None:

@@ -271,9 +271,18 @@ def _facts(seconds: float, n_steps: int, steps_per_epoch: int, texts: _Texts) ->
 
 
 def _recorded(run: Contents, texts: _Texts) -> Baseline:
-    """Return the facts of a baseline that is complete."""
-    facts = _facts(run.minutes * 60, run.step, run.starts[-1]["steps_per_epoch"], texts)
-    return replace(facts, is_done=True)
+    """Return the facts of a baseline that is complete.
+
+    Raises:
+        UserError: the record of its starts is missing or damaged.
+    """
+    steps_per_epoch = run.starts[-1].get("steps_per_epoch") if run.starts else None
+    if not steps_per_epoch:
+        raise UserError(
+            f"{run.folder.starts} does not say how many steps an epoch has: restore it, or give the config another "
+            "run.name"
+        )
+    return replace(_facts(run.minutes * 60, run.step, steps_per_epoch, texts), is_done=True)
 
 
 def _expected(request: Request, texts: _Texts) -> Baseline:
@@ -294,7 +303,14 @@ def _write_texts(configs: Configs, texts: _Texts) -> None:
 
 
 def _publish(run: RunFolder, bundle: Path, output: Path) -> None:
-    """Copy the files of a run, but its checkpoints, and a model into the folder that the user has named."""
+    """Copy the files of a run, but its checkpoints, and a model into the folder that the user has named.
+
+    Raises:
+        UserError: the model is gone.
+        MtformerError: a file cannot be written.
+    """
+    if not bundle.is_file():
+        raise UserError(f"there is no model at {bundle} any more: restore it, or name a new folder with --output")
     tokenizers = [run.joint_tokenizer, *run.separate_tokenizers]
     files = [run.config, run.metrics, run.samples, run.starts, *tokenizers, *run.held_out.glob("*")]
     for file in (file for file in files if file.is_file()):
