@@ -105,7 +105,7 @@ def main() -> None:
 
 def _is_reported(error: Exception) -> bool:
     """Return whether another process that torchrun has started reports the same error."""
-    if not isinstance(error, UserError) or os.environ.get("WORLD_SIZE", "1") == "1":
+    if not isinstance(error, MtformerError) or os.environ.get("WORLD_SIZE", "1") == "1":
         return False
     from mtformer.support.processes.ranks import is_first_to_report
 
