@@ -368,10 +368,10 @@ def test_a_damaged_exported_model_is_an_error(trained: Project, folder: Path, tm
 
     settings = json.loads((folder / "mtformer.json").read_text(encoding="utf-8"))
     assert "tokenizer.model is not the file that was written; export the bundle again" in message("tokenizer.model", "")
-    assert "shared_vocabulary.json" in message("shared_vocabulary.json", None)
+    assert "damaged: cannot read shared_vocabulary.json: No such" in message("shared_vocabulary.json", None)
     assert "there is no model at" in message("model.bin", None)
     assert "mtformer.json is damaged" in message("mtformer.json", json.dumps(settings | {"src_lang": 1}))
-    assert "this exported model is damaged" in message("mtformer.json", "[]")
+    assert "this exported model is damaged: mtformer.json is damaged" in message("mtformer.json", "[")
     newer = json.dumps(settings | {"format": "mtformer-ctranslate2-9"})
     assert "has format mtformer-ctranslate2-9, this version of mtformer reads" in message("mtformer.json", newer)
 

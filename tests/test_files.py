@@ -159,7 +159,7 @@ def test_an_error_of_the_program_is_not_blamed_on_the_disk(target: Target) -> No
 @pytest.mark.parametrize("write", [write_much_text, write_much_safetensors])
 def test_a_full_disk_leaves_the_old(target_on_small_disk: Target, write: Callable[[Path], None]) -> None:
     target = target_on_small_disk
-    with pytest.raises(MtformerError, match=f"^cannot write {target.path}: .*No space left on device"):
+    with pytest.raises(MtformerError, match=f"^cannot write {target.path}: No space left on device"):
         target.write(write)
     assert target.is_untouched()
 

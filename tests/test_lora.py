@@ -309,9 +309,15 @@ def test_files_that_are_no_adapter_are_refused(base: Path, tmp_path: Path) -> No
         (base, "not an adapter that this version"),
         (tmp_path / "text.safetensors", "not an intact safetensors file"),
         (tmp_path / "missing.safetensors", "there is no adapter"),
+        (base.parent, "is a folder: name the file of the adapter in it"),
     ):
         with pytest.raises(UserError, match=told):
             load_adapter(path)
+
+
+def test_an_adapter_in_the_place_of_a_model_is_named(tuned: RunFolder) -> None:
+    with pytest.raises(UserError, match="this is an adapter: name its model too"):
+        load_bundle(tuned.adapter)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ def load_adapter(path: str | Path) -> Adapter:
         UserError: the file is missing, cut off, not an adapter, or damaged.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name the file of the adapter in it")
     if not path.is_file():
         raise UserError(f"there is no adapter at {path}")
     try:

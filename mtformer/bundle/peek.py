@@ -66,6 +66,8 @@ def require_format(metadata: Mapping[str, str]) -> None:
         NotABundleError: it does not, or the file is no bundle.
     """
     name = metadata.get("format", "")
+    if name.startswith("mtformer-adapter-"):
+        raise NotABundleError("this is an adapter: name its model too (--adapter), or merge both (mtformer merge)")
     number = name.removeprefix(_FORMAT_PREFIX)
     if number == name or not number.isdecimal():
         raise NotABundleError("this safetensors file is not a model bundle of mtformer")

@@ -304,7 +304,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and "SafetensorError" not in type(error).__name__:
             raise
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
         if isinstance(error, FileNotFoundError) and path.exists():
             reason = "another process has written it meanwhile"
         raise MtformerError(f"cannot write {path}: {reason}") from error

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.support import __version__
@@ -17,6 +15,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 FORMAT = "mtformer-ctranslate2-2"
 VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
+_AGAIN = "export the bundle again"
 
 _JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.model")
 TOKENIZER_FILES = (_JOINT, *_SEPARATE)
@@ -83,17 +82,16 @@ def read_folder(path: Path) -> ExportedModel:
     Raises:
         UserError: it is damaged, or of another version of mtformer.
     """
-    again = "export the bundle again"
     try:
         settings: dict[str, Any] = json.loads((path / EXPORT_SETTINGS).read_bytes())
         written = settings.get("format")
         if written != FORMAT:
             raise UserError(
-                f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {again}"
+                f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {_AGAIN}"
             )
         for name, digest in settings["files"].items():
             if Path(name).name != name or not _is_intact(path / name, digest):
-                raise ValueError(f"{name} is not the file that was written")
+                raise _damaged(path, f"{name} is not the file that was written")
         header = Header.model_validate_json(json.dumps(settings))
         return ExportedModel(
             path,
@@ -103,9 +101,14 @@ def read_folder(path: Path) -> ExportedModel:
             str(settings["quantization"]),
             settings["n_positions"],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"{EXPORT_SETTINGS} is damaged" if isinstance(error, (ValidationError, KeyError)) else error
-        raise UserError(f"{path}: this exported model is damaged: {reason}; {again}") from None
+    except OSError as error:
+        raise _damaged(path, f"cannot read {Path(error.filename).name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _damaged(path, f"{EXPORT_SETTINGS} is damaged") from None
+
+
+def _damaged(path: Path, reason: str) -> UserError:
+    return UserError(f"{path}: this exported model is damaged: {reason}; {_AGAIN}")
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
