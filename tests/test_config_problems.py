@@ -300,6 +300,7 @@ def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "problem"),
     [
+        ("data.train=[{hf: '', split: train}]", "data.train.0.hf: given ``, allowed: text that is not empty"),
         ("training.log_every=z", "training.log_every: given `z`, allowed: a whole number"),
         ("data.train=[]", "data.train: given `[]`, allowed: at least 1 of them"),
         ("training.sede=4", "training.sede: there is no such key; did you mean `seed`?"),

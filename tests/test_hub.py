@@ -200,6 +200,9 @@ def test_a_file_of_a_data_set_that_cannot_be_parsed_is_told_with_the_cause(hub: 
     message = client.error(hf="me/broken", split="train")
     assert message.startswith("cannot load the data set me/broken (split train): ")
     assert "JSON" in message
+    hub.add("me/blank", train_jsonl="")
+    message = client.error(hf="me/blank", split="train")
+    assert message == "cannot load the data set me/blank (split train): StopIteration; its files may be empty"
 
 
 def test_a_folder_in_the_form_of_a_data_set_is_read(hub: HubServer, offline: Client) -> None:

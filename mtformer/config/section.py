@@ -102,7 +102,7 @@ InputPath = Annotated[Path, AfterValidator(_existing_file)]
 BundlePath = Annotated[Path, AfterValidator(_existing_bundle)]
 TextPath = Annotated[Path, AfterValidator(_existing_text)]
 TextPrefix = Annotated[Path, AfterValidator(_existing_files)]
-DatasetName = Annotated[str, AfterValidator(_existing_folder)]
+DatasetName = Annotated[str, Field(min_length=1), AfterValidator(_existing_folder)]
 LANGUAGE_CODE = r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$"
 Language = Annotated[str, Field(pattern=LANGUAGE_CODE)]
 Probability = Annotated[float, Field(ge=0, lt=1)]

@@ -20,7 +20,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
-from mtformer.text.lines import read_lines
+from mtformer.text.lines import input_name, read_lines
 from mtformer.translate.translator import Translator
 
 _HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
@@ -226,14 +226,12 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
 
 
 def _read_hypotheses(system: System, test_set: EvalSet) -> list[str]:
-    lines = list(read_lines(system.path))
+    name, lines = input_name(system.path), list(read_lines(system.path))
     n_sentences = len(test_set.references[0])
     if not lines:
-        raise UserError(f"{system.path} is empty: it should have {counted(n_sentences, 'translation')}, one a line")
+        raise UserError(f"{name} is empty: it should have {counted(n_sentences, 'translation')}, one a line")
     if len(lines) != n_sentences:
-        raise UserError(
-            f"{system.path} has {counted(len(lines), 'line')}, the test set {test_set.name} has {n_sentences:,}"
-        )
+        raise UserError(f"{name} has {counted(len(lines), 'line')}, the test set {test_set.name} has {n_sentences:,}")
     return lines
 
 

@@ -130,6 +130,8 @@ def _hint(error: Exception, source: HubDataset) -> str:
         return "; check its name, or run `hf auth login` if it is private"
     if "Config name is missing" in str(error):
         return "; name one of them with `config`"
+    if isinstance(error, StopIteration):
+        return "; its files may be empty"
     if type(error).__name__ in ("ArrowInvalid", "DatasetGenerationError") and not Path(source.hf).is_dir():
         if source.streaming:
             return "; what is streamed is not verified: rerun, or download it first (streaming: false)"
