@@ -353,4 +353,7 @@ def test_a_checkpoint_needs_the_base_that_it_was_trained_on(base: Path, tmp_path
     save_bundle(copy, bundle)
     with pytest.raises(UserError, match="has changed since"):
         model_weights(folder.checkpoints / "step-000001")
+    copy.unlink()
+    with pytest.raises(UserError, match="config needs the model that its adapter was trained on: there is no model at"):
+        model_weights(folder.checkpoints / "step-000001")
     assert json.loads((folder.checkpoints / "step-000001" / "state.json").read_text())["step"] == 1

@@ -146,7 +146,10 @@ def model_weights(path: Path) -> "dict[str, Tensor]":
         return saved
     config = folder.read_config(ResolvedConfig)
     assert config.training.init_from is not None
-    base = load_bundle(config.training.init_from)
+    try:
+        base = load_bundle(config.training.init_from)
+    except UserError as error:
+        raise UserError(f"{folder.path} needs the model that its adapter was trained on: {error}") from None
     if base.digest != config.provenance.fingerprints["init_from"]:
         raise UserError(f"{config.training.init_from} has changed since {folder.path} was trained on top of it")
     of_base = weights(base.model)
