@@ -158,6 +158,7 @@ BAD = {
         write("generation_config.json", b'{"num_beams": 5, "length_penalty": 1e9}'),
         "num_beams = 5 and length_penalty = 1000000000.0 are not settings of a search",
     ),
+    "a vocabulary beyond reason": (set_config(vocab_size=10**12), "vocab_size = 1000000000000 is not a size"),
     "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
     "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
     "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is not a vocabulary"),

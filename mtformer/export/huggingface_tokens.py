@@ -41,7 +41,10 @@ def read_tokenizer_files(folder: Path, config: Mapping[str, Any]) -> Tokens:
         raise UserError(f"{folder} contains no tokenizer: neither {', '.join(SENTENCEPIECE)} nor tokenizer.json")
     else:
         by_id = _ids(folder, model, special, config)
-    vocabulary = [by_id.get(i, f"<unused_{i}>") for i in range(config["vocab_size"])]
+    size = config["vocab_size"]
+    if type(size) is not int or size > _MAX_VOCABULARY:
+        raise UserError(f"vocab_size = {size} is not a size of a vocabulary that can be imported")
+    vocabulary = [by_id.get(i, f"<unused_{i}>") for i in range(size)]
     languages = {}
     if config["model_type"] in ("m2m_100", "mbart"):
         known = set(vocabulary)
