@@ -17,10 +17,12 @@ def main_or_die(killed_rank: int, killed_step: int) -> None:
     """Run the command line; this process, if it is that rank, dies before the update of ``killed_step``."""
     update = Updater.update
 
-    def update_or_die(self: Updater, batches: Sequence[Batch], step: int, rate: float) -> Update:
+    def update_or_die(
+        self: Updater, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None
+    ) -> Update:
         if step == killed_step:
             os.kill(os.getpid(), signal.SIGKILL)
-        return update(self, batches, step, rate)
+        return update(self, batches, step, rate, usual_loss)
 
     if (int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]) == (killed_rank, "0"):
         Updater.update = update_or_die  # type: ignore[method-assign]

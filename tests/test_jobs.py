@@ -17,9 +17,10 @@ from faults import PowerCut, disk_error_before, power_cut_before
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.translate.jobs import reading
-from mtformer.translate.jobs.core import run
+from mtformer.translate.jobs.core import process, run
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.partial import PartialFile
+from mtformer.translate.jobs.ranks import run_on_ranks
 from mtformer.translate.jobs.reading import Paragraph, Source, windows
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
@@ -281,6 +282,19 @@ def test_what_computes_is_the_engine_its_version_and_its_precision(trained: Proj
     assert re.fullmatch(r"ctranslate2 \d\.\S+, \w+", auto.computation)
 
 
+def test_unfinished_shares_of_another_number_of_processes_are_not_left_behind(
+    job: TranslationJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        file = PartialFile(job.share(Shard(2, 3)).output)
+        with file.opened(resume=False):
+            process(job.share(Shard(2, 3)), file, lambda: cast(Translator, Reverser(1)))
+    for n_processes in (1, 2):
+        with pytest.raises(UserError, match=r"out\.txt has unfinished shares of 3 processes: .*--nproc 3 --resume"):
+            replace(job, n_processes=n_processes, resume=True).check()
+    replace(job, n_processes=3, resume=True).check()
+
+
 @pytest.mark.parametrize(
     ("change", "progress"),
     [
@@ -316,8 +330,9 @@ def test_a_process_hashes_the_model_once(job: TranslationJob, monkeypatch: pytes
         return "0" * 16
 
     monkeypatch.setattr("mtformer.translate.jobs.core._digest", digest)
+    monkeypatch.setattr("mtformer.translate.jobs.ranks.end_at_once", lambda: None)
     translator = Reverser()
-    run(job, lambda: cast(Translator, translator))
+    run_on_ranks(job, lambda: cast(Translator, translator))
     assert (hashed, len(translator.texts)) == (job.models, len(LINES))
 
 
@@ -478,6 +493,36 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
         (["--resume"], "--resume needs --output"),
         (["a", "--shard", "1/2"], "--shard needs --input"),
         (["--document", "--n-best", "2", "--input", "test.en"], "--document with --n-best"),
+        (["a", "--nproc", "2"], "several processes (--nproc) need --input and --output"),
+        (["--input", "test.en", "--output", "out", "--nproc", "2", "--shard", "1/2"], "--shard does not work with"),
     ):
         result = trained.mtformer("translate", *arguments)
         assert (result.status, message in result.stderr) == (2, True), result.stderr
+
+
+def test_two_processes_translate_a_share_each_and_report_failures(trained: Project, tmp_path: Path) -> None:
+    lines = [src.encode() for src, _ in sentence_pairs(9, seed=8)]
+    text, terms, output = (tmp_path / name for name in ("in.en", "terms.tsv", "out.de"))
+    text.write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
+    terms.write_text("Source\tTarget\n", encoding="utf-8")
+    texts = ["translate", "--input", str(text), "--terms", str(terms), "--beam-size", "1"]
+    command = [*texts, "--output", str(output)]
+    failed = trained.process(*command, "--nproc", "2")
+    assert failed.status == 2, failed.stderr
+    assert failed.stderr.count("in.en:8: byte 0xff") == 1
+    assert not output.exists()
+    done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
+    assert done.status == 0, done.stderr
+    assert "not UTF-8: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
+    assert done.stderr.count("model: runs/config/model.safetensors") == 1
+    assert done.stderr.count("is read as a term") == 1
+    assert trained.mtformer(*texts, "--on-error", "copy").stdout == output.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"in.en", "terms.tsv", "out.de"}
+
+
+@pytest.mark.parametrize("arguments", [["--input", "test.en"], ["--output", "out.txt"], []])
+def test_several_processes_need_files(trained: Project, arguments: list[str]) -> None:
+    result = trained.mtformer("translate", *arguments, "--nproc", "2")
+    assert (result.status, "several processes (--nproc) need --input and --output" in result.stderr) == (2, True), (
+        result.stderr
+    )

@@ -29,6 +29,8 @@ SETTINGS: dict[str, Any] = {
     "checkpoint_every": 1,
     "keep_best": 1,
     "log_every": 1,
+    "on_fault": "skip",
+    "spike_factor": 1.01,
 }
 
 

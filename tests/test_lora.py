@@ -325,6 +325,7 @@ def test_an_adapter_in_the_place_of_a_model_is_named(tuned: RunFolder) -> None:
     [
         ({"init_from": None}, [], "lora without init_from"),
         ({"freeze": ["encoder"]}, [], "remove freeze"),
+        ({"shard": True}, [], "lora with shard"),
         ({}, ["tokenizer={vocab_size: 330}"], "training.lora adds no tokens"),
     ],
 )

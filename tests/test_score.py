@@ -1,4 +1,4 @@
-"""Scores of given translations: equal to the search's, and used to filter."""
+"""Scores of given translations: equal to the search's, and used to filter and rerank."""
 
 import json
 import math
@@ -140,17 +140,49 @@ def test_the_command_prints_what_the_api_gives(trained: Project, translator: Tra
     assert kept == "".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:4])
 
 
+def test_translations_are_reranked_in_a_pipe(trained: Project, tmp_path: Path) -> None:
+    src = write(tmp_path / "a.en", [*SOURCES[:3], "", SOURCES[3]])
+    command = ("--model", "runs/config", "--device", "cpu")
+    found = trained.mtformer("translate", *command, "--input", src, "--n-best", "3", "--format", "tsv").stdout
+    rows = [line.split("\t") for line in found.splitlines()]
+    worst_first = "".join("\t".join(row) + "\n" for row in sorted(rows, key=lambda row: (int(row[0]), -int(row[1]))))
+    best = trained.mtformer("score", *command, "--src", src, "--rerank", stdin=worst_first)
+    assert best.stdout.splitlines() == [row[3] for row in rows if row[1] == "1"]
+    ordered = trained.mtformer("score", *command, "--src", src, "--rerank", "--format", "tsv", stdin=worst_first).stdout
+    again = [line.split("\t") for line in ordered.splitlines()]
+    assert [row[:2] for row in again] == [row[:2] for row in rows]
+    assert sorted(row[3] for row in again) == sorted(row[3] for row in rows)
+    scores = [float(row[2]) for row in again if row[0] == "1"]
+    assert scores == sorted(scores, reverse=True)
+
+
+def ranked(*numbers: int) -> str:
+    """Return what ``translate --format tsv`` prints for lines of these numbers."""
+    return "".join(f"{number}\t1\t0\ta\n" for number in numbers)
+
+
 @pytest.mark.parametrize(
     ("args", "stdin", "message"),
     [
         (("--src", "test.en"), "", "give --src and --tgt, or an --input"),
+        (("--rerank",), "", "--rerank needs --src"),
+        (("--rerank", "--src", "test.en", "--tgt", "test.de"), "", "--rerank does not work with --tgt"),
+        (("--rerank", "--src", "test.en", "--min-score", "1"), "", "--rerank does not work with --min-score"),
         (("--src", "test.en", "--tgt", "test.de", "--input", "x"), "", "or --input, not both"),
-        (("--src", "-", "--tgt", "-"), "", "standard input cannot be read twice"),
         (("--min-score", "nan"), "a\tb\n", "--min-score nan: a score is a finite number"),
+        (("--rerank", "--src", "-"), "", "standard input cannot be read twice"),
         (("--src", "test.en", "--tgt", "test.de", "--output", "test.de"), "", "test.de is both input and output"),
         ((), "a\tb\na\n", "standard input:2: expected a source, a tab and its translation"),
         ((), "a\tb\tc\n", "standard input:1: expected a source"),
         (("--src", "test.en", "--tgt", "train.de"), "", "test.en ends after line 20, and train.de does not"),
+        (("--rerank", "--src", "test.en"), "a\tb\n", "expected a line of translate --format tsv"),
+        (("--rerank", "--src", "test.en"), "1\t1\t0\ta\tb\tc\n", "expected a line of translate --format tsv"),
+        (("--rerank", "--src", "test.en"), ranked(1, 2, 1), "standard input:3: line 1 comes after line 2"),
+        (("--rerank", "--src", "test.en"), ranked(*range(1, 22)), "standard input:21: test.en has no line 21"),
+        (("--rerank", "--src", "test.en"), ranked(2), "standard input:1: line 1 of test.en has no translation"),
+        (("--rerank", "--src", "test.en"), ranked(1, 1, 2, 4), "input:4: line 3 of test.en has no translation"),
+        (("--rerank", "--src", "test.en"), ranked(*range(1, 20)), "standard input has no translation of line 20 of"),
+        (("--rerank", "--src", "test.en"), "", "standard input has no translation of line 1 of test.en"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(trained: Project, args: tuple[str, ...], stdin: str, message: str) -> None:

@@ -141,6 +141,46 @@ def spoil_gradients(trainer: ObservedTrainer, *update_numbers: int) -> None:
     final_bias(trainer).register_hook(spoil)
 
 
+def test_a_faulty_update_is_left_out_and_counted_if_that_is_configured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = make_trainer(tmp_path, max_steps=6, on_fault="skip")
+    spoil_gradients(trainer, 3, 4)
+    weights: list[list[Tensor]] = []
+    trainer.before_update = lambda batches: weights.append(trainer.weights())
+    assert trainer.fit() == "training.max_steps = 6"
+    assert len(trainer.updates) == 8
+    assert all_equal(weights[2], weights[3]) and all_equal(weights[3], weights[4])
+    assert not all_equal(weights[4], weights[5])
+    assert (trainer.state.step, trainer.state.skipped, trainer.state.skipped_in_a_row) == (6, 2, 0)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [warning.partition(";")[0] for warning in warnings] == ["step 3: the gradient is not a finite number"] * 2
+    assert "train.tsv:" in warnings[0]
+    assert warnings[1].endswith("(2 updates skipped)")
+
+
+def test_when_every_update_is_faulty_the_run_ends(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=50, on_fault="skip")
+    spoil_gradients(trainer, *range(5, 100))
+    with pytest.raises(MtformerError, match="So did 20 steps before"):
+        trainer.fit()
+    assert trainer.state.step == 4
+    assert len(trainer.updates) == 4 + 20
+
+
+def test_a_spike_of_the_loss_is_a_fault(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=8, spike_factor=1.5)
+
+    def spoil(batches: Sequence[Batch]) -> None:
+        if trainer.state.step == 5:
+            final_bias(trainer).data.fill_(50.0)
+
+    trainer.before_update = spoil
+    with pytest.raises(MtformerError, match=r"step 6: the loss is [\d.e+]+ and was [\d.]+ in the steps before"):
+        trainer.fit()
+    assert trainer.state.step == 5
+
+
 # What is logged
 
 

@@ -153,6 +153,21 @@ def test_parts_of_a_batch_are_its_rows() -> None:
     assert [part.indices for part in batch.parts(8)] == [[3], [1], [4], [0], [5]]
 
 
+def test_a_loss_of_many_times_the_usual_one_is_a_fault_that_names_its_pairs() -> None:
+    updater = make_updater(spike_factor=2.0)
+    sound = updater.update(batches_of(range(4)), 1, 0.01)
+    before = weights(updater)
+    usual = sound.mean_loss
+    assert not updater.update(batches_of(range(4)), 2, 0.01, usual).fault
+    moved = weights(updater)
+    assert not torch.equal(moved, before)
+    update = updater.update(batches_of(range(4), range(4, 6)), 3, 0.01, usual / 3)
+    assert "in the steps before" in update.fault
+    assert list(update.suspects) == list(range(6))
+    assert torch.equal(weights(updater), moved)
+    assert all(parameter.grad is None for parameter in updater.model.parameters())
+
+
 @pytest.mark.parametrize("settings", [{}, {"optimizer": "muon", "ema_decay": 0.9}])
 def test_updates_that_are_graphs_do_the_same(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     plain = make_updater(**settings)

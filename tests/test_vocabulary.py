@@ -175,6 +175,7 @@ def test_batches_and_losses_are_the_same_whatever_the_ids(ours: Bundle, theirs: 
         loss = summed_loss(bundle.model, batch, 0.1)
         gradient = torch.autograd.grad(loss.smoothed, bundle.model.tgt_embedding.weight)[0]
         losses.append([loss.smoothed.item(), loss.cross_entropy.item(), gradient.norm().item()])
+        assert summed_loss(bundle.model, batch.without_targets(), 0.1).smoothed.item() == 0
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 

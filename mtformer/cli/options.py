@@ -219,7 +219,7 @@ def _ends_like_a_file(text: str) -> bool:
 def compared_options(context: typer.Context) -> dict[str, object]:
     """Return the options, besides the model, that must be the same when an unfinished output is resumed."""
     names = {parameter.name: parameter.opts[-1].lstrip("-") for parameter in context.command.params}
-    not_compared = ("text", "input", "src", "tgt", "model", "output", "resume")  # or by what they contain
+    not_compared = ("text", "input", "src", "tgt", "model", "output", "resume", "nproc")  # or by what they contain
     return {names[name]: value for name, value in context.params.items() if name not in not_compared}
 
 

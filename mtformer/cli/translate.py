@@ -1,6 +1,7 @@
 """``mtformer translate``, ``score``, ``explain``, ``tokenize`` and ``detokenize``."""
 
 import logging
+import os
 from functools import partial
 from json import dumps
 from pathlib import Path
@@ -139,6 +140,7 @@ def translate(
     reuse: MemoryOptions,
     documents: DocumentOptions,
     job: options.Job,
+    nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
     """Translate documents; or a text, a file or standard input, line by line."""
     from mtformer.runs.folder import find_models
@@ -147,6 +149,8 @@ def translate(
     from mtformer.translate.jobs.reading import Source
     from mtformer.translate.jobs.translating import TranslationJob
 
+    if nproc > 1 or os.environ.get("RANK", "0") != "0":
+        logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     tasks = documents.tasks(text, files.input, files.output)
     source = Source("", on_error=files.on_error) if tasks else files.source(text[0] if text else None)
     terms = glossary.read(source, files.output)
@@ -158,17 +162,27 @@ def translate(
         output=files.output,
         format=files.format,
         n_best=search.get("n_best", 1),
+        n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
         options={**options.compared_options(context), "memory": [reuse.memory, *memory_files]},
         **vars(job),
     )
+    if nproc > 1 and not tasks:
+        from mtformer.support.processes.launch import launch
+
+        work.check()
+        launch(nproc, compute.device)
     keep_freed_memory()
     asked = {**vars(compute), **vars(direction), **search, **vars(reuse), "alignments": files.alignments}
     asked["token_log_probs"] = files.format is not Format.text
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if tasks:
-        refused = {"--shard": job.shard is not None, "--n-best": work.n_best > 1}
+        refused = {"--shard": job.shard is not None, "--nproc": nproc > 1, "--n-best": work.n_best > 1}
         read = [path for path in (glossary.terms, *memory_files) if path is not None]
         documents.translate(tasks, work, load, {**files.for_lines, **refused}, read)
+    elif work.n_processes > 1:
+        from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
+
+        run_on_ranks(work, load)
     else:
         run(work, load)
 
@@ -195,6 +209,10 @@ class ScoreOptions(Options):
     panel = "Scores"
     normalize: bool = option("Print the mean log probability per token instead of the sum.")
     min_score: float | None = option("Print only the pairs with a score of at least X.")
+    rerank: bool = option(
+        "Read the output of translate --n-best N --format tsv; print the best translation of each line, or with "
+        "--format tsv or json all of them, best first."
+    )
 
 
 def score(

@@ -192,15 +192,22 @@ class TrainingConfig(Section):
     """The share of probability spread over the whole vocabulary."""
     max_grad_norm: PositiveFloat = 1.0
     """The maximum norm of the gradient; larger gradients are scaled down."""
+    on_fault: Literal["stop", "skip"] = "stop"
+    """What to do on a non-finite loss or gradient, or a spike of the loss: stop, or skip the update."""
+    spike_factor: float | None = Field(default=None, gt=1, allow_inf_nan=False)
+    """A loss this many times its moving average is a spike; `null`: spikes are not detected."""
     ema_decay: Probability = 0.0
     """Validate and save the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`bf16` computes matrix products in bfloat16. `auto` does so where that is faster."""
     threads: PositiveOrAuto = "auto"
     """The number of parts of each batch whose gradients are computed in parallel, each on its own core. `auto`: one per
-    core, but at most one per 512 of `max_tokens`. On a GPU, batches are not divided."""
+    core, but at most one per 512 of `max_tokens`. On a GPU and with `shard`, batches are not divided."""
     device: Device = "auto"
     """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which has not been measured."""
+    shard: bool = False
+    """Shard weights, gradients and optimizer state across processes (FSDP2), for models too large for one device; no
+    effect with one process."""
     seed: int = Field(default=1, ge=0, lt=2**31)
     """The seed of all random choices."""
     log_every: PositiveInt = 50
@@ -238,6 +245,10 @@ class TrainingConfig(Section):
             yield "lora without init_from, the model that the adapter is for: set both or neither"
         if self.lora and self.freeze:
             yield "lora keeps all parts of the model fixed: remove freeze"
+        if self.lora and self.shard:
+            yield "lora with shard: an adapter is too small to be divided; set one"
+        if self.shard and self.max_tokens == "auto":
+            yield "max_tokens = auto with shard: it measures a whole model on each device; set a number"
 
 
 class EvalConfig(Section):

@@ -69,6 +69,10 @@ class Batch:
         src, src_mask, tgt_in, tgt_out, tgt_mask = map(change, tensors)
         return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices, positions)
 
+    def without_targets(self) -> "Batch":
+        """Return a batch of these rows without targets: its summed loss and its gradients are zero."""
+        return replace(self, tgt_mask=torch.zeros_like(self.tgt_mask), positions=_UNKNOWN)
+
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""
         if device.type == "cpu":

@@ -11,7 +11,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn import Parameter
 
 from mtformer.model.lora import trained_parameters
 from mtformer.model.weights import load_weights
@@ -33,6 +34,7 @@ from mtformer.runs.checkpoints import (
 )
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import remove_folder, write_folder_atomically
+from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,9 @@ class TrainState:
         stale: validations since then.
         general_bleu: of the model that fine-tuning started from, on general validation text.
         best_scores: the best scores, best first; their checkpoints are kept.
+        usual_loss: the moving average of the loss per target token.
+        skipped: faulty updates that were skipped.
+        skipped_in_a_row: those since the last sound one.
         n_parts: into how many parts each batch is split, since memory ran out.
         validation_due: the run was interrupted before the validation of this step.
     """
@@ -86,6 +91,9 @@ class TrainState:
     stale: int = 0
     general_bleu: float | None = None
     best_scores: list[Score] = field(default_factory=list)
+    usual_loss: float | None = None
+    skipped: int = 0
+    skipped_in_a_row: int = 0
     n_parts: int = 1
     validation_due: bool = False
 
@@ -139,12 +147,16 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
 
+    Of several ranks the first one writes. If the model is sharded, the others must call it too, to send their shares.
+
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
     path = folder / f"step-{step:06d}"
-    _write(path, _on_cpu(_named_tensors(updater)), state)
-    remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
+    tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
+    if updater.ranks.is_first:
+        _write(path, tensors, state)
+        remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
     return path
 
 
@@ -157,17 +169,20 @@ def is_snapshot_step(step: int) -> bool:
 def save_snapshot(folder: Path, step: int, updater: Updater, *, keep: int) -> None:
     """Write the weights that would translate after ``step`` below ``folder``, and keep ``keep`` snapshots.
 
-    If there are more, the one nearest to its neighbours goes; see :func:`most_crowded`.
+    If there are more, the one nearest to its neighbours goes; see :func:`most_crowded`. Ranks take part as in
+    :func:`save_checkpoint`.
 
     Raises:
         MtformerError: the disk is full or cannot be written.
     """
     average = updater.average.tensors if updater.average else trained_parameters(updater.model)
-    halves = _on_cpu((f"model.{name}", tensor.to(torch.bfloat16)) for name, tensor in average.items())
-    _write(folder / f"step-{step:06d}", halves, {"step": step})
-    kept = list_checkpoints(folder)[::-1]
-    while len(kept) > keep:
-        remove_folder(kept.pop(most_crowded([step_of(path) for path in kept])))
+    tensors = _on_first_rank(updater, {f"model.{name}": tensor for name, tensor in average.items()})
+    if updater.ranks.is_first:
+        halves = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
+        _write(folder / f"step-{step:06d}", halves, {"step": step})
+        kept = list_checkpoints(folder)[::-1]
+        while len(kept) > keep:
+            remove_folder(kept.pop(most_crowded([step_of(path) for path in kept])))
 
 
 def most_crowded(steps: Sequence[int]) -> int:
@@ -235,7 +250,7 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
     tensors = checkpoint.tensors
     parameters = trained_parameters(updater.model)
     try:
-        load_weights(parameters, tensors_below("model", tensors))
+        load_weights(parameters, _kept(tensors_below("model", tensors), parameters))
     except ValueError as error:
         path = checkpoint.path
         raise UserError(
@@ -245,13 +260,24 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
     for key, tensor in tensors_below("optimizer", tensors).items():
         moment, name = key.split(".", 1)
         parameter = parameters[name]
-        owners[parameter].state[parameter][moment] = tensor.to(parameter.device)
+        owners[parameter].state[parameter][moment] = as_kept(tensor, parameter)
     if updater.average:  # a run that started without one: it starts with the current weights
-        updater.average.load(tensors_below("average", tensors) or tensors_below("model", tensors))
+        updater.average.load(_kept(tensors_below("average", tensors) or tensors_below("model", tensors), parameters))
 
 
-def _on_cpu(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in named}
+def _kept(tensors: dict[str, Tensor], parameters: dict[str, Parameter]) -> dict[str, Tensor]:
+    """Lay out tensors like the parameters of the same names; leave others as they are."""
+    return {n: as_kept(tensor, parameters[n]) if n in parameters else tensor for n, tensor in tensors.items()}
+
+
+def _on_first_rank(updater: Updater, shares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors of all ranks, unsharded, on the first rank; none on the others."""
+    tensors = {}
+    for name, tensor in shares.items():
+        tensor = whole(tensor.detach())
+        if updater.ranks.is_first:
+            tensors[name] = tensor.cpu().contiguous()
+    return tensors
 
 
 def _named_tensors(updater: Updater) -> Iterator[tuple[str, Tensor]]:

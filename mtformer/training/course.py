@@ -68,7 +68,7 @@ class Course(NamedTuple):
     def _n_steps_of_epochs(self) -> int:
         """Return the steps up to here if all epochs were like this one.
 
-        The steps done are others if they had other batches before the run was resumed.
+        The steps done are others where updates were skipped, or had other batches before the run was resumed.
         """
         n_of_epoch = math.ceil(self.state.batch / self.settings.grad_accum_steps)
         return self.state.epoch * self.steps_per_epoch + n_of_epoch

@@ -60,7 +60,7 @@ class WeightAverage:
     def _swap(self) -> None:
         for name, parameter in trained_parameters(self._model).items():
             weight = parameter.detach().clone()
-            parameter.copy_(self.tensors[name])
+            parameter.copy_(self.tensors[name])  # in place: a sharded model sends its weights from this memory
             self.tensors[name].copy_(weight)
 
 

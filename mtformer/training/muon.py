@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.support.processes.threads import Threads
+from mtformer.training.sharding import as_kept, whole
 
 _MAX_ELEMENTS = 1 << 24  # of the matrices that are orthogonalized together: more need memory and save no time
 
@@ -19,7 +20,7 @@ class Muon(torch.optim.Muon):
 
     Its settings and its state are those of :class:`torch.optim.Muon`, which always multiplies in bfloat16: processors
     that emulate it take 5 to 80 times as long for a step. Besides, this class orthogonalizes all matrices of a shape
-    together, and each of those that a weight stacks on its own.
+    together, each of those that a weight stacks on its own, and each matrix of a sharded model as a whole.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Muon(torch.optim.Muon):
     def _update(self, group: dict[str, Any], parameters: Sequence[nn.Parameter]) -> None:
         """Update weights whose matrices have one shape."""
         shape = parameters[0].size(0) // self._n_matrices[parameters[0]], parameters[0].size(1)
-        moments = [self._momentum(parameter, group).unflatten(0, (-1, shape[0])) for parameter in parameters]
+        moments = [whole(self._momentum(parameter, group)).unflatten(0, (-1, shape[0])) for parameter in parameters]
         updates = orthogonalize(torch.cat(moments).to(self._dtype), group["ns_coefficients"], group["ns_steps"])
         decay, rate = 1 - group["lr"] * group["weight_decay"], group["lr"] * 0.2 * math.sqrt(max(shape))
         for parameter, update in zip(parameters, updates.split([len(moment) for moment in moments]), strict=True):
@@ -75,7 +76,7 @@ class Muon(torch.optim.Muon):
             if isinstance(rate, Tensor):  # in a graph
                 parameter.sub_(update.flatten(0, 1).to(parameter.dtype) * rate)
             else:
-                parameter.add_(update.flatten(0, 1), alpha=-rate)
+                parameter.add_(as_kept(update.flatten(0, 1), parameter), alpha=-rate)
 
     def _momentum(self, parameter: nn.Parameter, group: dict[str, Any]) -> Tensor:
         """Add the gradient to the momentum and return Nesterov's look-ahead of it."""

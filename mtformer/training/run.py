@@ -36,6 +36,7 @@ from mtformer.training.history import warn_of_changes
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
+from mtformer.training.sharding import computes_in_threads, is_sharded, shard
 from mtformer.training.trainer import Trainer
 from mtformer.training.transfer import describe_start
 from mtformer.training.validation import Validator
@@ -188,7 +189,7 @@ def _prepare(
     if facts.slots is None and config.tokenizer.slots is None and not (trial.tokenizer.slots or inputs.base):
         log.info("no slots: numbers and names may get lost in translations (tokenizer.slots)")
     keep_freed_memory()
-    model = _build(trial, tokenizer, inputs.base, device)
+    model = _build(trial, tokenizer, inputs.base, device, ranks)
     if not is_resumed:
         facts = _measure(config, facts, model, training_data.corpus, ranks)
     resolved = resolve(config, facts)
@@ -196,7 +197,7 @@ def _prepare(
     if inputs.base:
         describe_start(config, resolved, inputs.base)
     validator = Validator(
-        resolved, tokenizer, inputs.valid_pairs, inputs.general_pairs, in_threads=device.type == "cpu"
+        resolved, tokenizer, inputs.valid_pairs, inputs.general_pairs, in_threads=computes_in_threads(model)
     )
     return Trainer(
         resolved,
@@ -211,7 +212,9 @@ def _prepare(
     )
 
 
-def _build(config: ResolvedConfig, tokenizer: Tokenizer, base: Bundle | None, device: torch.device) -> Transformer:
+def _build(
+    config: ResolvedConfig, tokenizer: Tokenizer, base: Bundle | None, device: torch.device, ranks: Ranks
+) -> Transformer:
     """Build the model on ``device``, with the weights of ``base`` if there is one."""
     torch.manual_seed(config.training.seed)
     model = build_model(config, tokenizer, base.header.architecture if base else None)
@@ -220,12 +223,16 @@ def _build(config: ResolvedConfig, tokenizer: Tokenizer, base: Bundle | None, de
     freeze(model, config.training.freeze)
     if config.training.lora:
         adapt(model, config.training.lora.rank)
-    return model.to(device)
+    if config.training.shard and ranks.size > 1:
+        shard(model, device)
+    else:
+        model.to(device)
+    return model
 
 
 def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, ranks: Ranks) -> Facts:
     """Add the facts that ``auto`` leaves to this model on this machine."""
-    n_cores = usable_cores() if next(model.parameters()).device.type == "cpu" else 1
+    n_cores = usable_cores() if computes_in_threads(model) else 1
     measured = replace(facts, threads=n_cores)
     if config.training.max_tokens == "auto":
         max_tokens = largest_max_tokens(model, resolve(config, measured).training, corpus, ranks)
@@ -243,8 +250,10 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
     n_tokens = f"{tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device
-    if config.training.threads > 1 and device == "cpu":
+    if config.training.threads > 1 and computes_in_threads(model):
         where += f", {config.training.threads} threads"
+    if is_sharded(model):
+        where += ", sharded"
     log.info(
         "%s parameters, vocabulary of %s tokens, %s on %s", n_parameters, n_tokens, config.training.precision, where
     )

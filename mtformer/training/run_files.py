@@ -29,6 +29,7 @@ from mtformer.training.checkpoint import (
 )
 from mtformer.training.display import Writer
 from mtformer.training.model import describe_model
+from mtformer.training.sharding import is_sharded
 from mtformer.training.update import Updater
 from mtformer.training.validation import Validator
 
@@ -156,7 +157,7 @@ class RunFiles:
         if self._ranks.is_first:
             for journal in (self._journal, self.samples):
                 journal.sync()  # the lines of a step that is never repeated
-        if state.step != self._saved_step and self._ranks.is_first:
+        if state.step != self._saved_step and (self._ranks.is_first or is_sharded(self._updater.model)):
             save_checkpoint(
                 self._folder.checkpoints,
                 state.step,
@@ -171,7 +172,7 @@ class RunFiles:
     def save_snapshot(self, step: int) -> None:
         """Keep the model, if it is one of those that show how training went."""
         keep = self._settings.keep_early
-        if keep and is_snapshot_step(step) and self._ranks.is_first:
+        if keep and is_snapshot_step(step) and (self._ranks.is_first or is_sharded(self._updater.model)):
             save_snapshot(self._folder.snapshots, step, self._updater, keep=keep)
 
     def log(self, state: TrainState, values: dict[str, float]) -> None:

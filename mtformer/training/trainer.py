@@ -17,6 +17,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.launch import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
+from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import Score, TrainState
 from mtformer.training.course import Course
@@ -24,10 +25,14 @@ from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.optimizer import WARMUP_SHARES
 from mtformer.training.run_files import RunFiles
+from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import RunningLoss, Update, Updater
 from mtformer.training.validation import Validator
 
 log = logging.getLogger(__name__)
+
+_ADVICE = "A smaller training.learning_rate or more training.warmup_steps usually help"
+_MOST_SKIPPED_IN_A_ROW = 20  # more are no accident of the data
 
 
 class Trainer:
@@ -120,16 +125,17 @@ class Trainer:
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds())
                 self._count(update, rate, progress)
-                self.files.save_snapshot(self.state.step)
+                if not update.fault:
+                    self.files.save_snapshot(self.state.step)
                 reason = self.course.end()
-                self.state.validation_due = bool(reason) or self._is_due(self.validate_every)
+                self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     progress.note("validating")
                     self._validate()
                     interrupted = self._agree(interrupt, seconds())
                     reason = reason or out_of_patience(self.settings, self.state.stale)
                 is_among_best = self.state.step in self.state.best_steps
-                if interrupted or reason or self._is_due(self.checkpoint_every) or is_among_best:
+                if interrupted or reason or self._is_due(self.checkpoint_every, update) or is_among_best:
                     self.files.save(self.state)
                 if interrupted:
                     self.ranks.wait()  # torchrun stops all ranks as soon as one ends
@@ -147,11 +153,12 @@ class Trainer:
 
     def _count(self, update: Update, rate: float, progress: Progress) -> None:
         """Add an update to the running losses, the live line and, every ``log_every`` steps, the metrics."""
-        self._running.add(update)
-        self._since_validation.add(update)
-        self.pace.count_step()
-        progress.advance(note=self._note(self._running))
-        if self._is_due(self.settings.log_every):
+        if not update.fault:
+            self._running.add(update)
+            self._since_validation.add(update)
+            self.pace.count_step()
+            progress.advance(note=self._note(self._running))
+        if self._is_due(self.settings.log_every, update):
             values = {"lr": rate, "memory_gib": used_memory(self.device) / 2**30}
             self.files.log(self.state, self._running.metrics() | values)
             self._running = RunningLoss()
@@ -188,11 +195,13 @@ class Trainer:
                 yield batches, rate
 
     def _share_of(self, planned: PlannedBatch) -> Batch | None:
-        """Return this rank's rows of a batch; if there are few, some get none."""
+        """Return this rank's rows of a batch; if there are few, some get none, or one without targets if sharded."""
         indices, src_length, tgt_length = planned
         share = self.ranks.share(indices.tolist())
         if share:
             return make_batch(self.data.corpus, share, src_length, tgt_length).to(self.device)
+        if is_sharded(self.model):  # each rank must take part in every pass
+            return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
     def plan(self, epoch: int) -> Plan:
@@ -213,33 +222,41 @@ class Trainer:
                 f"{self.folder.config} lists, or start from scratch with --fresh"
             )
 
-    def _is_due(self, every: int) -> bool:
-        return self.state.step % every == 0
+    def _is_due(self, every: int, update: Update) -> bool:
+        return not update.fault and self.state.step % every == 0
 
     def _update(self, batches: Sequence[Batch], rate: float) -> Update:
-        """Do one update on the batches together; a faulty one ends the run.
-
-        Raises:
-            MtformerError: the loss or the gradient is not finite.
-        """
-        update = self.updater.update(batches, self.state.step + 1, rate)
+        """Do one update on the batches together; a faulty one ends the run or is skipped, as configured."""
+        state = self.state
+        update = self.updater.update(batches, state.step + 1, rate, state.usual_loss)
         if update.fault:
-            places = self.data.places(update.suspects)  # the same on all ranks, whose error is reported once
-            shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
-            raise MtformerError(
-                f"step {self.state.step + 1}: {update.fault}; the weights were not changed. It came from {shown}. "
-                "A smaller training.learning_rate or more training.warmup_steps usually help"
-            )
-        self.state.step += 1
-        self.state.n_parts = self.updater.n_parts
+            self._refuse(update)
+            state.skipped += 1
+            state.skipped_in_a_row += 1
+        else:
+            state.step += 1
+            state.n_parts = self.updater.n_parts
+            state.skipped_in_a_row = 0
+            state.usual_loss = update.mean_loss + 0.95 * ((state.usual_loss or update.mean_loss) - update.mean_loss)
         return update
+
+    def _refuse(self, update: Update) -> None:
+        """Report a faulty update, which has not reached the weights; end the run if so configured."""
+        places = self.data.places(update.suspects) if self.ranks.is_first else []
+        shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
+        message = f"step {self.state.step + 1}: {update.fault}; the weights were not changed. It came from {shown}"
+        if self.settings.on_fault == "stop":
+            raise MtformerError(f"{message}. {_ADVICE}")
+        if self.state.skipped_in_a_row == _MOST_SKIPPED_IN_A_ROW:
+            raise MtformerError(f"{message}. So did {_MOST_SKIPPED_IN_A_ROW} steps before. {_ADVICE}")
+        log.warning("%s (%s skipped)", message, counted(self.state.skipped + 1, "update"))
 
     def _validate(self) -> None:
         """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
         self.files.begin_validation(self.state)
         self.state.validation_due = False
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
-        with self.pace.validation(), average:
+        with self.pace.validation(), average, unsharded(self.model):
             self._score()
         self._running, self._since_validation = RunningLoss(), RunningLoss()
 

@@ -23,6 +23,7 @@ from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.graphs import UpdateGraphs
 from mtformer.training.optimizer import make_optimizers
+from mtformer.training.sharding import computes_in_threads, is_sharded, whole
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Updater:
 
     Attributes:
         n_parts: the parts that each thread's part of a batch is split into; doubled whenever memory runs out.
-        threads: those that compute gradients; one on a GPU.
+        threads: those that compute gradients; one on a GPU and for a sharded model.
     """
 
     def __init__(self, model: Transformer, settings: ResolvedTraining, ranks: Ranks = ALONE) -> None:
@@ -67,21 +68,21 @@ class Updater:
         self.settings = settings
         self.ranks = ranks
         self.device = next(model.parameters()).device
-        self.threads = Threads(settings.threads if self.device.type == "cpu" else 1)
+        self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
-        self._graphs = None
-        if has_graphs(self.device):
-            self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device)
+        can_capture = has_graphs(self.device) and not is_sharded(model)
+        self._graphs = UpdateGraphs(self._add_gradients_of, self.optimizers, self.device) if can_capture else None
 
-    def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:
+    def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
         """Update the weights once on all the batches, or report a fault and do not change them.
 
         Args:
             batches: this rank's share; the summed losses are divided by the target tokens of all ranks.
             step: the number of the update.
             rate: the learning rate.
+            usual_loss: per target token in earlier updates; ``spike_factor`` times as much is a fault.
 
         Raises:
             MtformerError: a single sentence pair does not fit in memory.
@@ -89,12 +90,12 @@ class Updater:
         [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
+        norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
         # One synchronization with a GPU instead of several.
         *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
         loss, cross_entropy = self.ranks.sum(sum(own_losses), sum(own_cross_entropies))
-        fault = _fault(loss / n_tokens, grad_norm)
+        fault = self._fault(loss / n_tokens, grad_norm, usual_loss)
         suspects: list[int] = []
         if fault:
             suspects = self._suspects(parts, own_losses)
@@ -143,6 +144,11 @@ class Updater:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
+                if is_sharded(self.model):  # the other ranks are waiting inside a layer and cannot be asked to split
+                    raise MtformerError(
+                        "out of memory: training.shard cannot split batches; set a smaller training.max_tokens and "
+                        "more training.grad_accum_steps"
+                    ) from error
                 ran_out = True
             # Outside the handler, whose exception would keep the tensors of the failed attempt alive.
             n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
@@ -169,7 +175,7 @@ class Updater:
             with randomness_from(seed), autocast(self.device, self.settings.precision):
                 loss = summed_loss(self.model, part, self.settings.label_smoothing)
             mean = loss.smoothed / n_tokens
-            if self.threads.n == 1:  # then no second set of gradients is in memory
+            if self.threads.n == 1:  # sharded weights have gradients in no other way
                 mean.backward()
                 return torch.stack(loss).detach(), ()
             return torch.stack(loss).detach(), torch.autograd.grad(mean, weights, allow_unused=True)
@@ -208,20 +214,24 @@ class Updater:
             optimizer.step()
 
     def _share_gradients(self) -> None:
-        """Add up the gradients over all ranks; a rank with an empty share has none."""
-        if self.ranks.size > 1:
+        """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
+        if self.ranks.size > 1 and not is_sharded(self.model):
             trained = self._weights()
             for parameter in trained:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
             self.ranks.sum_in_place([parameter.grad for parameter in trained if parameter.grad is not None])
 
-
-def _fault(mean_loss: float, grad_norm: float) -> str:
-    """Return the fault of an update, or an empty string."""
-    if not math.isfinite(mean_loss):
-        return "the loss is not a finite number"
-    return "" if math.isfinite(grad_norm) else "the gradient is not a finite number"
+    def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
+        """Return the fault of an update, or an empty string."""
+        if not math.isfinite(mean_loss):
+            return "the loss is not a finite number"
+        if not math.isfinite(grad_norm):
+            return "the gradient is not a finite number"
+        factor = self.settings.spike_factor
+        if factor and usual_loss and mean_loss > factor * usual_loss:
+            return f"the loss is {mean_loss:.3g} and was {usual_loss:.3g} in the steps before"
+        return ""
 
 
 def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:

@@ -138,7 +138,7 @@ class Validator:
             tokenizer: the model's.
             pairs: of each direction.
             general_pairs: those that show what fine-tuning forgets, of each direction.
-            in_threads: whether threads may compute side by side.
+            in_threads: whether threads may compute side by side; see :func:`.computes_in_threads`.
 
         Raises:
             UserError: all pairs are like that, or there are none.

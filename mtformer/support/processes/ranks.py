@@ -109,8 +109,14 @@ ALONE = Ranks()
 
 
 @contextmanager
-def joined_ranks(device: torch.device) -> Iterator[Ranks]:
-    """Join the other processes that torchrun has started, if any, to compute on ``device``.
+def joined_ranks(
+    device: torch.device, advice: str = "rerun the command to resume from the last checkpoint"
+) -> Iterator[Ranks]:
+    """Join the other processes that torchrun has started, if any.
+
+    Args:
+        device: what the ranks compute on.
+        advice: what to do when contact to another rank was lost.
 
     Raises:
         MtformerError: contact to another rank was lost.
@@ -135,8 +141,7 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         if not _is_lost_contact(error):
             raise
         raise MtformerError(
-            f"rank {ranks.rank} has lost another rank and stops; rerun the command to resume from the last checkpoint "
-            f"({str(error).splitlines()[0][:200]})"
+            f"rank {ranks.rank} has lost another rank and stops; {advice} ({str(error).splitlines()[0][:200]})"
         ) from error
     finally:
         dist.destroy_process_group()

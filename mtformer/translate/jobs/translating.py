@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
+from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
-from mtformer.translate.jobs.options import Format, OnError
+from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.reading import Paragraph, Source, structured_suffix
 from mtformer.translate.translation import Translation
 
@@ -33,6 +35,7 @@ class TranslationJob(Job[Paragraph]):
         source: the lines or paragraphs.
         format: the output format.
         n_best: the number of translations to print for each line.
+        n_processes: the number of processes, each of which translates a share; several are started by torchrun.
         hint: where to find the notes of doubtful translations.
     """
 
@@ -42,6 +45,7 @@ class TranslationJob(Job[Paragraph]):
     source: Source
     format: Format = Format.text
     n_best: int = 1
+    n_processes: int = 1
 
     @property
     def unit(self) -> str:
@@ -70,8 +74,30 @@ class TranslationJob(Job[Paragraph]):
             )
         if self.shard is not None:
             self.source.require_file("--shard")
+        if self.n_processes > 1 and self.shard is not None:
+            raise UserError("--shard does not work with several processes: each of them translates a share")
+        if self.n_processes > 1 and not (self.source.is_file and is_regular_output(self.output)):
+            raise UserError("several processes (--nproc) need --input and --output with files")
         if self.source.is_document and self.n_best > 1 and self.format is Format.text:
             raise UserError("--document with --n-best needs --format tsv or json")
+        if self.n_processes > 1 or self.resume:
+            self._require_no_other_shares()
+
+    def _require_no_other_shares(self) -> None:
+        """Refuse to abandon unfinished shares of a different number of processes."""
+        share = rf"{re.escape(self.output.stem)}\.\d+-of-(\d+){re.escape(self.output.suffix)}\.part"
+        folder = self.output.absolute().parent
+        matches = (re.fullmatch(share, path.name) for path in (folder.iterdir() if folder.is_dir() else ()))
+        for n_shares in {int(match[1]) for match in matches if match} - {self.n_processes}:
+            raise UserError(
+                f"{self.output} has unfinished shares of {n_shares} processes: continue them with --nproc {n_shares} "
+                f"--resume, or delete {self.share(Shard(1, n_shares)).output}.part and the like to start over"
+            )
+
+    def share(self, shard: Shard) -> "TranslationJob":
+        """Return the job that translates a share: ``out.1-of-4.de`` for ``out.de``."""
+        name = f"{self.output.stem}.{shard.index}-of-{shard.count}{self.output.suffix}"
+        return replace(self, shard=shard, output=self.output.with_name(name), n_processes=1)
 
     def settings(self) -> dict[str, str]:
         """Leave out ``--on-error stop``; see :meth:`Job.settings`."""
