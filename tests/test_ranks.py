@@ -92,6 +92,14 @@ def test_faulty_updates_are_left_out_by_all_ranks_and_told_by_the_first(tmp_path
     assert [line["step"] for line in metrics(project, "config")] == [line["step"] for line in metrics(project, "alone")]
 
 
+def test_a_faulty_update_ends_all_ranks_and_is_told_once(tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS | {"learning_rate": 1e30, "warmup_steps": 0, "max_grad_norm": 1e30})
+    result = run_ranks(tmp_path, [["train", str(project.config)]] * 2)
+    assert result.statuses == [1, 1], result.stderr
+    assert result.stderr.count("is not a finite number") == 1
+    assert "train.en:" in result.stderr
+
+
 def test_ctrl_c_lets_all_ranks_save_and_the_same_ranks_go_on(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS | {"max_steps": 100_000, "checkpoint_every": 10})
     command = [sys.executable, "-m", "mtformer", "train", str(project.config), "--nproc", "2"]

@@ -242,7 +242,7 @@ class Trainer:
 
     def _refuse(self, update: Update) -> None:
         """Report a faulty update, which has not reached the weights; end the run if so configured."""
-        places = self.data.places(update.suspects) if self.ranks.is_first else []
+        places = self.data.places(update.suspects)  # the same on all ranks, whose error is reported once
         shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
         message = f"step {self.state.step + 1}: {update.fault}; the weights were not changed. It came from {shown}"
         if self.settings.on_fault == "stop":
