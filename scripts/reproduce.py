@@ -63,24 +63,29 @@ def between(src_lang: str, tgt_lang: str) -> tuple[str, str]:
     return f"data.src_lang={src_lang}", f"data.tgt_lang={tgt_lang}"
 
 
+# How the models before the last of data diversification were trained: with what were the defaults then.
+WITH_SINUSOIDS = ("model.positions=sinusoidal", "tokenizer.slots=false")
 MULTI30K = {
     "multi30k_en_de": Recipe(
         "Multi30k, English to German", (training("multi30k_en_de"),), protocols=("multi30k-2016-lc-tok",)
     ),
-    "multi30k_de_en": Recipe("Multi30k, German to English", (training("multi30k_en_de", *between("de", "en")),)),
+    "multi30k_de_en": Recipe(
+        "Multi30k, German to English", (training("multi30k_en_de", *between("de", "en"), *WITH_SINUSOIDS),)
+    ),
 }
 
 
 def diversification() -> Iterator[str]:
     """Yield the commands that translate the training text by several models of each direction (Nguyen et al. 2020)."""
-    for name, generate, seeds in (
-        ("multi30k_en_de", "distill configs/multi30k_en_de.yaml", (1, 2, 3)),
-        ("multi30k_de_en", "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
+    for pair, generate, seeds in (
+        ("en_de", "distill configs/multi30k_en_de.yaml", (1, 2, 3)),
+        ("de_en", "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
     ):
         for seed in seeds:
-            run = RUNS / f"{name}.{seed}"
-            yield from MULTI30K[name].commands(seed, run)
-            pairs = f"data/multi30k-diversified/{name.removeprefix('multi30k_')}.{seed}.jsonl"
+            run = RUNS / f"teacher_{pair}.{seed}"
+            step = training("multi30k_en_de", *between(*pair.split("_")), *WITH_SINUSOIDS)
+            yield step.format(seed=seed, run=run)
+            pairs = f"data/multi30k-diversified/{pair}.{seed}.jsonl"
             yield f"mtformer data {generate} --raw --model {run / 'model'} --output {pairs}"
 
 
