@@ -196,9 +196,10 @@ class TokenizerConfig(Section):
     user_symbols: list[UserSymbol] = Field(default=[])
     """Tokens that are never split, wherever they stand in a text, such as placeholders: `["{name}", "⟨br⟩"]`."""
     slots: bool | None = None
-    """Add tokens (slots) that stand for numbers, codes and names, which translations then copy exactly. They are used
-    in all texts to translate, and in half of the training pairs whose sides share any. Default: with 5,000 training
-    pairs or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that it has."""
+    """Add tokens (slots) that stand for numbers with their units, codes and names, which translations then copy
+    exactly. They are used in all texts to translate, and in half of the training pairs whose sides share any. Default:
+    with 5,000 training pairs or more, unless `type` is `char` or `byte`; a given SentencePiece model keeps those that
+    it has."""
     model: InputPath | None = None
     """A SentencePiece model to use for both languages instead of training one."""
     src_model: InputPath | None = None
