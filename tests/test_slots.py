@@ -58,6 +58,9 @@ def shown(text: str) -> str:
             "<M>, <M>, <M>, <F> for <M>, <F> or <M> meters, 1 m/x",
         ),
         ("EUR 50, 5 €, £4 or 5 US$6.", "<M>, <M>, <F> or <M> US<M>."),
+        ("In 2010 $5 or EUR 6: 7 t-shirts, 8 °Celsius", "In <M> <M> or <M>: <M> t-shirts, <M> °Celsius"),
+        ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>/kg"),
+        ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
         ("10x15 cm, 0x42 or 1e16 of 7", "<M>x<M>, <M>x<M> or 1e16 of <M>"),  # no part of a number
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
@@ -66,6 +69,8 @@ def shown(text: str) -> str:
         ("See https://a.b/c?d=7 or write to a.b@c.de.", "See <N> or write to <N>."),
         ("Visit example.com, a-b.co.uk/c_d?e=1. The end.", "Visit <N>, <N>. The end."),
         ("ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00.", "ISBN <M>, IBAN <N>."),
+        ("Call 01-23-45-67-89 and pay to GB82 WEST 1234 5698 7654 AND", "Call <M> and pay to <N> AND"),
+        ("PLAN AB12 WITH FREE GIFT FROM US", "PLAN <N> WITH FREE GIFT FROM US"),
         ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>"),
         (f"{NAMES[0]} is mine", "<N> is mine"),  # what a user writes is never taken for a slot
     ],
@@ -87,6 +92,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("zh", "8个人，3万50，3.5万5，3万,5万，3万5、6", "<M>个人，3万50，3.5万5，3万,5万，3万5、<M>"),  # nobody knows
         ("ja", "3万5千円、3万5", "<M>円、3万5"),
         ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
+        ("fr", "en 2010 l'eau, en 2012 m’a dit, 5 l d'eau", "en <M> l'eau, en <M> m’a dit, <M> d'eau"),
         ("de", "Mein Freund Kwazor Mbati wohnt hier.", "Mein Freund <N> wohnt hier."),
         ("de", "Hast du heute Szaou gesehen?", "Hast du heute <N> gesehen?"),
         ("fr", "Mon ami Kwazor-Mbati habite ici.", "Mon ami <N> habite ici."),

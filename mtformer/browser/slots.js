@@ -13,16 +13,16 @@ const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\
 const EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js";
 const CODE =
   `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:${EXTENSION}|${EXTENSION.toUpperCase()})(?![${LATIN}])|` +
-  `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
+  `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){2}(?: (?=[A-Z]*[0-9])[A-Z0-9]{4}){1,5}` +
+  `(?: (?=[A-Z]*[0-9])[A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
 const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
 const DATE =
-  "\\p{Nd}{4}(?<dash>[\\-/.])\\p{Nd}{1,2}\\k<dash>\\p{Nd}{1,2}" +
-  "|\\p{Nd}{1,2}(?<stroke>[\\-/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)" +
-  "|\\p{Nd}+(?:-\\p{Nd}+){2,}";
+  "\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
+  "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
 const CHINESE_LANGUAGES = ["zh", "yue"];
@@ -39,15 +39,17 @@ const FOUND = new RegExp(
   "gu",
 );
 const SIGN = "[$€£¥₹₽]";
-const BEFORE = new RegExp(`(?:${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))[ \\u00a0\\u202f]?$`, "u");
+const GAP = "[ \\u00a0\\u202f]?";
+const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${GAP}$`, "u");
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
+// Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
 const AFTER = new RegExp(
-  `^[ \\u00a0\\u202f]?(?:${SIGN}|[%‰]|°[CF]?|(?:${UNIT}|${CURRENCY})(?![${LATIN}/]))`, // 5 km, but not 5 kmx
-  "u",
+  `${GAP}(?!${PLACEHOLDER})(?:(?:${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${GAP}\\p{Nd})` +
+    `|[%‰]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
+  "uy",
 );
-const LONGEST_AFTER_NUMBER = 6; // characters: " km/h "
 const SLOT = /[\ue000-\ue00f]/g;
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
@@ -185,7 +187,8 @@ function amounts(text, start, number) {
   const alone = value === "1" ? [] : [{ start, text: number, kind, number }];
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [];
   if (before) return [{ start: start - before.length, text: before + number, kind, number }, ...alone];
-  const [after] = AFTER.exec(text.slice(start + number.length, start + number.length + LONGEST_AFTER_NUMBER)) ?? [];
+  AFTER.lastIndex = start + number.length;
+  const [after] = AFTER.exec(text) ?? [];
   return after ? [{ start, text: number + after, kind, number }, ...alone] : alone;
 }
 

@@ -24,7 +24,8 @@ _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
 _CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
-    rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{3,7}}(?: [A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
+    rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
+    rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
 )
@@ -32,8 +33,8 @@ _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 _WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
 _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
-    r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
-    r"|\d{1,4}/\d{1,4}(?!/)|\d+(?:-\d+){2,}"
+    r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
+    r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
@@ -51,11 +52,13 @@ _FOUND = re.compile(
 )
 _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥₹₽]"
-_BEFORE = re.compile(rf"(?:{_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY}))[ \u00a0\u202f]?$")
+_GAP = "[ \u00a0\u202f]?"
+_BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
-_AFTER = re.compile(
-    rf"[ \u00a0\u202f]?(?:{_SIGN}|[%‰]|°[CF]?|(?:{_UNIT}|{_CURRENCY})(?![{_LATIN}/]))"  # 5 km, but not 5 kmx
+_AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
+    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
+    rf"|[%‰]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
 )
 _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
