@@ -154,6 +154,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "They call Gołǰb-Ǧołǰb and Gołǰb-Hotels",
             "1.250,50 € für 1 kg, $5, EUR 3 oder 20 °C, 1,5 km/h, 3 m/s, 2\u00a0m², 7 Meter, 5 EUR",
             "1,250.50 ★. 3,500",
+            "1.5 " * 20,
+            "3D" + " 1.5" * 20,
             "2010 l'eau, 2012 m’a, 7 t-shirts, 8 °Celsius, 2010 $5, 2010 EUR 5, 5€50, 8€/kg",
             "9 ${items}, 5 %s, 6 %(n)s, 01-23-45-67-89",
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",

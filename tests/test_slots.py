@@ -606,10 +606,18 @@ def test_a_text_of_codes_alone_is_copied_with_separators_of_the_target(character
     engine = Copying(lambda ids: [*ids, ids[-1]])
     found = result(characters, engine, lambda planner: planner.plan("COVID-19, 3D (2,000)"))
     assert (found.text, found.tokens) == ("COVID-19, 3D (2.000)", ())
+    found = result(characters, engine, lambda planner: planner.plan("3D" + " 1.5" * 20))
+    assert found.text == "3D" + " 1,5" * 20
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [("1,250.50", "1.250,50"), ("★ 1,250 “5”", "★ 1.250 “5”"), ("1,250 и", "1,250 и")]
+    ("given", "expected"),
+    [
+        ("1,250.50", "1.250,50"),
+        ("★ 1,250 “5”", "★ 1.250 “5”"),
+        ("1,250 и", "1,250 и"),
+        ("$1.5 " * 20, "$1,5 " * 20),
+    ],
 )
 def test_a_line_of_numbers_alone_has_the_separators_of_the_target(
     characters: Tokenizer, given: str, expected: str

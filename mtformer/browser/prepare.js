@@ -97,8 +97,8 @@ function copyUnknown(text, characters, slotMaker, addsNote) {
   const letters = Array.from(text).filter(isAlphabetic);
   if (!strip(text) || letters.some((letter) => characters.canWrite(letter))) return null;
   const notes = letters.length && addsNote ? [`${FLAG}not translated: the model knows none of its letters`] : [];
-  const slotted = letters.length ? null : slotMaker?.make(text);
-  return { parts: [], restore: () => ({ text: onOneLine(slotted ? slotted.filled(slotted.text) : text), notes }) };
+  const copy = onOneLine(letters.length || !slotMaker ? text : slotMaker.withNumbers(text));
+  return { parts: [], restore: () => ({ text: copy, notes }) };
 }
 
 /** Returns a preparation that notes the words that are new to a model; the text stays as it is. */

@@ -100,18 +100,35 @@ class SlotMaker {
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
     const names = [];
-    for (const { start, text: written, kind, number = "" } of entities) {
+    for (const entity of entities) {
+      const { start, text: written, kind } = entity;
       if (start < place) continue;
       if (kind === "names") names.push(written);
       if (free[kind].length) {
         const slot = free[kind].shift();
         originals.set(slot, written);
-        fillings.set(slot, written.replace(number, () => writtenFor(number, this.src, this.tgt)));
+        fillings.set(slot, this.written(entity));
         slotted += text.slice(place, start) + slot;
         place = start + written.length;
       } else if (written.search(SLOT) === 0) return null;
     }
     return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, names) : null;
+  }
+
+  /** Writes the numbers of a text as the target language does; all else stays as it is. */
+  withNumbers(text) {
+    let [changed, place] = ["", 0];
+    for (const entity of this.entities(text)) {
+      if (entity.start < place) continue;
+      changed += text.slice(place, entity.start) + this.written(entity);
+      place = entity.start + entity.text.length;
+    }
+    return changed + text.slice(place);
+  }
+
+  /** An entity as the target language writes it: €3.500 for €3,500. */
+  written({ text, number = "" }) {
+    return text.replace(number, () => writtenFor(number, this.src, this.tgt));
   }
 
   candidates(text) {

@@ -102,7 +102,7 @@ class TextPlanner {
   leaf(plain) {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
     if (slotted && !Array.from(slotted.text).some(isAlphabetic)) // there is nothing to translate beside the codes
-      return { slotted: null, copy: { text: onOneLine(slotted.filled(slotted.text)), notes: [] }, requests: [] };
+      return { slotted: null, copy: { text: onOneLine(this.slotMaker.withNumbers(plain)), notes: [] }, requests: [] };
     const read = this.read(slotted ? slotted.text : plain);
     if (slotted) slotted.text = read.text;
     return { plain, slotted, dropped: null, ...read };

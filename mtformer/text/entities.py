@@ -122,6 +122,10 @@ class Entity(NamedTuple):
         """Where it ends, in characters."""
         return self.start + len(self.text)
 
+    def written_for(self, src_lang: str, tgt_lang: str) -> str:
+        """Return it as another language writes it: €3.500 for €3,500."""
+        return self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
+
 
 def find_entities(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
@@ -176,6 +180,16 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     if match is None or base_language(src_lang) == UNDETERMINED or _IP_ADDRESS.fullmatch(text):
         return text
     return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
+
+
+def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
+    """Write the numbers of a text as another language does; all else stays as it is."""
+    parts, place = [], 0
+    for entity in find_entities(text, src_lang):
+        if entity.start >= place:
+            parts += [text[place : entity.start], entity.written_for(src_lang, tgt_lang)]
+            place = entity.end
+    return "".join([*parts, text[place:]])
 
 
 def outside_codes(change: Callable[[str], str], text: str) -> str:

@@ -21,7 +21,6 @@ from mtformer.text.entities import (
     find_entities,
     rare_names,
     spelled_out,
-    written_for,
 )
 from mtformer.text.pairs import SentencePair
 from mtformer.text.words import Span
@@ -191,8 +190,7 @@ def with_slots(
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
             originals[slot], values[slot] = entity.text, entity.value
-            number = written_for(entity.number, src_lang, tgt_lang)
-            fillings[slot] = entity.text.replace(entity.number, number) if number else entity.text
+            fillings[slot] = entity.written_for(src_lang, tgt_lang)
             parts += [text[place : entity.start], slot]
             place = entity.end
         elif entity.text in SLOTS:

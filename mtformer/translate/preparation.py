@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
-from mtformer.text.entities import outside_codes
+from mtformer.text.entities import outside_codes, with_numbers_for
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
-from mtformer.text.slots import places_for_slots, with_slots
+from mtformer.text.slots import places_for_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
@@ -118,7 +118,7 @@ class CopyUnknown:
         self,
         can_write: Callable[[str], bool],
         *,
-        with_numbers: Callable[[str], str] = lambda text: text,
+        with_numbers: Callable[[str], str] = str,
         is_noted: bool = False,
     ) -> None:
         """Take the letters that the model knows.
@@ -383,11 +383,8 @@ def standard_preparations(
 ) -> tuple[Preparation, ...]:
     """Return the preparations for a model, in order; ``words`` are those that it knows, or none."""
     characters = known_characters(tokenizer, src_lang)
-
-    def with_numbers(text: str) -> str:
-        slotted = with_slots(text, src_lang, tgt_lang) if tokenizer.has_slots else None
-        return text if slotted is None else slotted.filled([slotted.text])[0]
-
+    in_target = partial(with_numbers_for, src_lang=src_lang, tgt_lang=tgt_lang)
+    with_numbers = in_target if tokenizer.has_slots else str
     return (
         CopyUnknown(characters.can_write, with_numbers=with_numbers),  # first, so that copies are exact
         characters,

@@ -9,6 +9,7 @@ from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
+from mtformer.text.entities import with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, known_slots, with_slots
@@ -85,7 +86,7 @@ class SentencePlanner:
         if slotted is None:
             return (yield from self._plan_known(text))
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
-            return [Translation(on_one_line(slotted.filled([slotted.text])[0]), 0.0, 0.0)]
+            return [Translation(on_one_line(with_numbers_for(text, self.src_lang, self.tgt_lang)), 0.0, 0.0)]
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
         translations = yield from self._plan_checked(slotted.text)
