@@ -21,6 +21,8 @@ mtformer translate --model runs/demo "The animal didn't cross the street because
 # It reads what people type. What it makes of a word that it does not know is a guess, which it says.
 mtformer translate --model runs/demo "i don't eat chips"
 mtformer translate --model runs/demo "I saw a zebra."
+# Numbers are carried over, whichever they are.
+mtformer translate --model runs/demo "I saw 3,500 birds in the garden."
 mtformer eval --model runs/demo
 # Two pages to open in a browser: a lesson about "it", and the translator itself.
 mtformer explain --model runs/demo --output runs/demo/lesson.html \
