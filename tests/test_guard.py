@@ -388,6 +388,13 @@ def test_a_loop_that_a_second_attempt_cannot_avoid_is_cut(
     assert "repeats itself" not in guard.problems(SOURCE, expected)
 
 
+def test_a_loop_with_a_slot_in_it_stays(german: Guard) -> None:
+    text = "Er \ue000 sich in in \ue001 in."
+    assert "repeats itself" in german.problems(SOURCE, text)
+    checked = german.checked(SOURCE, Translation(text, 0.0, 0.0), nothing_missing)
+    assert (checked.text, checked.notes[0]) == (text, "check: repeats itself")
+
+
 @pytest.mark.parametrize(
     ("source", "terms", "translation", "expected", "notes"),
     [

@@ -93,7 +93,10 @@ class Guard {
     const text = this.tgt.has_spaces
       ? translation.replace(LOOPS_OF_WORDS, wordOnce)
       : translation.replace(LOOPS_OF_CHARACTERS, once);
-    return { text: text.replace(LOOP_IN_WORD, once), repairs: ["repetition removed"] };
+    const repaired = text.replace(LOOP_IN_WORD, once);
+    const slots = Array.from(translation.matchAll(SLOT), ([slot]) => slot);
+    if (!slots.every((slot) => repaired.includes(slot))) return { text: translation, repairs: [] }; // no repair may lose a number
+    return { text: repaired, repairs: ["repetition removed"] };
   }
 
   /** The problem of a translation that repeats itself; null if it may, as its source does. */

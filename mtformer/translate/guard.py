@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
+from mtformer.text.entities import SLOT
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
@@ -163,6 +164,8 @@ class Guard:
             return translation.text, ()
         masked = self._mask(source, translation.text, translation.terms)
         text = without_loops(masked.translation, self._tgt_is_spaced)
+        if any(slot not in text for slot in SLOT.findall(masked.translation)):  # no repair may lose a number
+            return translation.text, ()
         return text.translate(masked.hidden), ("repetition removed",)
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
