@@ -113,6 +113,11 @@ def test_models_compute_in_another_precision(bundle: Path) -> None:
         assert translator.translate([TEXT])[0][0].text
 
 
+def test_torch_is_refused_in_int8_before_the_first_request(bundle: Path) -> None:
+    with pytest.raises(UserError, match="int8 needs CTranslate2"):
+        Models([bundle], engine="torch", precision="int8")
+
+
 def test_languages_may_be_written_in_any_way(bundle: Path) -> None:
     models = Models([bundle], device="cpu")
     for src, tgt in (("en", "de"), ("EN-GB", "DE"), ("eng", "deu"), ("eng_Latn", "de-AT")):

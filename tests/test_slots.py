@@ -57,6 +57,7 @@ def shown(text: str) -> str:
             "1 kg, $5, 20 °C, 3 km/h for 5 m/s, 2 m² or 7 meters, 1 m/x",
             "<M>, <M>, <M>, <F> for <M>, <F> or <M> meters, 1 m/x",
         ),
+        ("It is -5 °C (−3.7), -1, -€50, 3-5, A-5, e-5.", "It is <M> (<M>), <M>, <M>, <F>-<M>, <N>, e-<M>."),
         ("EUR 50, 5 €, £4 or 5 US$6.", "<M>, <M>, <F> or <M> US<M>."),
         ("In 2010 $5 or EUR 6: 7 t-shirts, 8 °Celsius", "In <M> <M> or <M>: <M> t-shirts, <M> °Celsius"),
         ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>/kg"),

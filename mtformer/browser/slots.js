@@ -42,6 +42,7 @@ const SIGN = "[$€£¥₹₽]";
 const GAP = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${GAP}$`, "u");
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
+const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
 // Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
@@ -197,16 +198,19 @@ function isNounAfter(before) {
   return DETERMINED.test(before.toLowerCase()) || GENITIVE.test(before);
 }
 
-/** A number of a text with its unit or currency, if it has one, and alone, unless it is 1. */
+/** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
 function amounts(text, start, number) {
-  const value = valueOf(number);
+  const [value, end] = [valueOf(number), start + number.length];
   const kind = ["2", "3", "4"].includes(value) ? "few" : "many";
-  const alone = value === "1" ? [] : [{ start, text: number, kind, number }];
-  const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [];
-  if (before) return [{ start: start - before.length, text: before + number, kind, number }, ...alone];
-  AFTER.lastIndex = start + number.length;
-  const [after] = AFTER.exec(text) ?? [];
-  return after ? [{ start, text: number + after, kind, number }, ...alone] : alone;
+  const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
+  AFTER.lastIndex = end;
+  const [after] = (before ? null : AFTER.exec(text)) ?? [""];
+  const first = start - before.length;
+  const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
+  const place = before ? start : start - minus;
+  const alone = value === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
+  if (!before && !after) return alone;
+  return [{ start: first - minus, text: text.slice(first - minus, end + after.length), kind, number }, ...alone];
 }
 
 function inAscii(text) {

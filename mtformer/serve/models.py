@@ -81,8 +81,10 @@ class Models:
             max_bytes: the maximum memory for the weights of loaded models; None for no limit.
 
         Raises:
-            UserError: a model cannot be read, or is larger than ``max_bytes``.
+            UserError: a model cannot be read or is larger than ``max_bytes``, or torch lacks the precision.
         """
+        if engine == "torch" and precision == "int8":
+            raise UserError("precision int8 needs CTranslate2 (--engine ctranslate2): torch computes in fp32 or bf16")
         self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
         self._versions = [Version.read(path) for path in dict.fromkeys(paths)]
         self._directions: dict[tuple[str, str], LanguagePair | None] = {}  # by what requests call their languages

@@ -55,6 +55,7 @@ _SIGN = "[$€£¥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
+_MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
 _AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
@@ -151,16 +152,19 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
 
 
 def _amounts(text: str, start: int, number: str) -> Iterator[Entity]:
-    """Yield a number of a text with its unit or currency, if it has one, and alone, unless it is 1."""
-    value = value_of(number)
+    """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
+    value, end = value_of(number), start + len(number)
     kind = FEW if value in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
-    unit = before or _AFTER.match(text, start + len(number))
+    unit = before or _AFTER.match(text, end)
+    first = start - len(before[0]) if before else start
+    if _MINUS.search(text[max(0, first - 2) : first]):
+        first, start, value = first - 1, start if before else start - 1, f"-{value}"
     if unit is not None:
-        place, amount = (start - len(unit[0]), unit[0] + number) if before else (start, number + unit[0])
-        yield Entity(place, amount, f"{value} {unit[0].strip()}", kind, number)
+        last = end if before else unit.end()
+        yield Entity(first, text[first:last], f"{value} {unit[0].strip()}", kind, number)
     if value != "1":
-        yield Entity(start, number, value, kind, number)
+        yield Entity(start, text[start:end], value, kind, number)
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
