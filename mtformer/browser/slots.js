@@ -39,15 +39,15 @@ const FOUND = new RegExp(
   "gu",
 );
 const SIGN = "[$€£¥₹₽]";
-const GAP = "[ \\u00a0\\u202f]?";
-const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${GAP}$`, "u");
+const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
+const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
 // Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
 const AFTER = new RegExp(
-  `${GAP}(?!${PLACEHOLDER})(?:(?:${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${GAP}\\p{Nd})` +
+  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
     `|[%‰]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
   "uy",
 );

@@ -161,7 +161,10 @@ class FlowScene {
   }
 
   inWords({ kind, layer, step }) {
-    if (kind === "embeds") return say("Each token of the source becomes a vector: its embedding, to which its position is added.");
+    if (kind === "embeds")
+      return ["rotary", "none"].includes(pageData.model.positions)
+        ? say("Each token of the source becomes a vector: its embedding.")
+        : say("Each token of the source becomes a vector: its embedding, to which its position is added.");
     if (kind === "encoder")
       return say(
         "Encoder layer {layer}: each token takes from all tokens what it needs (lines: the mean of the heads); then a feed-forward network works on each by itself.",
