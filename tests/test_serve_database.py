@@ -157,6 +157,21 @@ def test_characters_that_were_not_translated_are_given_back(bundle: Path, place:
 # The database itself
 
 
+def test_a_server_waits_while_another_one_changes_the_mode_of_a_new_file() -> None:
+    busy = iter([True, True, False, False])
+    executed = []
+
+    class Connection:
+        def execute(self, statement: str) -> sqlite3.Cursor:
+            if next(busy):
+                raise sqlite3.OperationalError("database is locked")
+            executed.append(statement)
+            return sqlite3.connect(":memory:").cursor()
+
+    databases._prepare_sqlite(Connection(), None)
+    assert executed == ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL"]
+
+
 def test_many_servers_start_at_the_same_time_and_take_exactly_the_quota(place: str) -> None:
     def start(number: int) -> tuple[Database, Store]:
         database = Database(place)

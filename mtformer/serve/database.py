@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import sqlite3
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -166,8 +167,16 @@ def _unusable() -> ServiceError:
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
     """Let processes read while one writes, and survive a crash of any of them."""
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
-        connection.execute(f"PRAGMA {pragma}").close()
+    until = time.monotonic() + _SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+            break
+        except sqlite3.OperationalError:  # SQLite does not wait while another process changes the mode
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = NORMAL").close()
 
 
 def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
