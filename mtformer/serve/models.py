@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mtformer.bundle.peek import is_exported
-from mtformer.config import LanguagePair, SearchConfig
+from mtformer.config import LanguagePair, SearchConfig, SearchPrecision
 from mtformer.engines.ctranslate2 import unsupported
 from mtformer.engines.loading import LoadedModel, load_model, suits_ctranslate2
 from mtformer.runs.description import describe_model
@@ -68,7 +68,7 @@ class Models:
         *,
         engine: str = "auto",
         device: Device = "auto",
-        precision: str | None = None,
+        precision: SearchPrecision | None = None,
         max_bytes: int | None = None,
     ) -> None:
         """Read the directions of models; the first model with a direction translates it.
@@ -83,8 +83,10 @@ class Models:
         Raises:
             UserError: a model cannot be read or is larger than ``max_bytes``, or torch lacks the precision.
         """
-        if engine == "torch" and precision == "int8":
-            raise UserError("precision int8 needs CTranslate2 (--engine ctranslate2): torch computes in fp32 or bf16")
+        if engine == "torch" and precision is not None:
+            from mtformer.support.hardware import pick_device, require_precision
+
+            require_precision(precision, pick_device(device))
         self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
         self._versions = [Version.read(path) for path in dict.fromkeys(paths)]
         self._directions: dict[tuple[str, str], LanguagePair | None] = {}  # by what requests call their languages

@@ -75,10 +75,10 @@ class Planner(SentencePlanner):
         slotted = self.with_slots(leaves[0])
         translations = list[Translation]()
         if slotted is not None:
-            begun = yield from self.plan_begun(slotted.text, slotted.emptied(start), n_next)
-            translations = [filled(slotted, each) for each in begun if slotted.fits(each.text)]
+            found = yield from self.plan_with_start(slotted.text, slotted.emptied(start), n_next)
+            translations = [filled(slotted, each) for each in found if slotted.fits(each.text)]
         if not translations:
-            translations = yield from self.plan_begun(leaves[0], start, n_next)
+            translations = yield from self.plan_with_start(leaves[0], start, n_next)
         return [each for translation in translations for each in tree.restored(iter([[translation]]))]
 
     def plan_score(self, src: str, tgt: str) -> Plan[Translation]:

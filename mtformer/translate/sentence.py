@@ -214,21 +214,21 @@ class SentencePlanner:
             token_log_probs=self.token_log_probs,
         )
 
-    def plan_begun(self, text: str, start: str, n_next: int) -> Plan[list[Translation]]:
+    def plan_with_start(self, text: str, start: str, n_next: int) -> Plan[list[Translation]]:
         """Translate a sentence so that its translation begins in a given way; see :meth:`.Planner.plan_continued`."""
         parts = parts_of(text, self.tokenizer, None, self.max_length)
         if len(parts) != 1:
             return []
         ids = parts[0].ids
-        begun = self.tokenizer.encode_tgt([start])[0][:-1] if start else []
+        prefix = self.tokenizer.encode_tgt([start])[0][:-1] if start else []
         request = SearchRequest(
-            ids, self.options, self.options.limit(len(ids)), prefix=begun, forced=self.tokenizer.prefixes.tgt
+            ids, self.options, self.options.limit(len(ids)), prefix=prefix, forced=self.tokenizer.prefixes.tgt
         )
         requests = [request]
         if n_next:
             next_ids = yield from self._plan_next_words(request, n_next)
             greedy = self.options.updated(beam_size=1)
-            requests = [replace(request, options=greedy, prefix=(*begun, id)) for id in next_ids]
+            requests = [replace(request, options=greedy, prefix=(*prefix, id)) for id in next_ids]
         results = yield from ask(requests)
         best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in results]
         return self._without_made_up(text, map(self._translation, best))
