@@ -47,7 +47,7 @@ class Fake:
         if "loop" in text:
             notes = "translated in 2 parts", f"{FLAG}a loop: ab ab", f"{FLAG}too long"
         elif "number" in text:
-            notes = (f"{FLAG}numbers or names added: 7",)
+            notes = (f"{FLAG}numbers or names put back: 7",)
         return Translation("" if "empty" in text else text[::-1], 0.0, 0.0, notes=notes)
 
     def score(self, sources: Sequence[str], translations: Sequence[str], **_: Any) -> list[Translation]:
@@ -101,7 +101,7 @@ def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
             "en": "7 rebmun",
         },  # of two numbers, either may be in the wrong place
     ]
-    left_out = "a loop (2), empty (1), numbers or names added (1)"
+    left_out = "a loop (2), empty (1), numbers or names put back (1)"
     told = f"3 pairs written to {tmp_path / 'out.jsonl'}; translations left out: {left_out}"
     assert [record.getMessage() for record in caplog.records] == [told]
 

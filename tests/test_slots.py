@@ -515,7 +515,7 @@ class Forgetful(Copying):
 
 def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
     found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
-    assert (found.text, found.notes) == ("a 12", ("check: numbers or names added: 12",))
+    assert (found.text, found.notes) == ("a 12", ("check: numbers or names put back: 12",))
 
 
 class Dropping(Copying):
@@ -541,7 +541,7 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
     added = "12, f_1.pdf, 4.711"
     for options in (SearchOptions(), several):
         found = result(characters, Dropping(), lambda planner: replace(planner, options=options).plan(text))  # noqa: B023
-        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", (f"check: numbers or names added: {added}",))
+        assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", (f"check: numbers or names put back: {added}",))
 
 
 def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
@@ -557,7 +557,7 @@ def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
     found = result(characters, Noting(), lambda planner: replace(planner, terms=terms).plan("12 is a"))
     assert found.text == "12 is a"
     assert all(each.constraint is not None for each in asked)
-    assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names added: 12")
+    assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names put back: 12")
 
 
 class Gluing(Copying):
@@ -575,7 +575,7 @@ class Gluing(Copying):
 
 def test_a_slot_is_inserted_where_it_touches_no_letter(characters: Tokenizer) -> None:
     found = result(characters, Gluing(), lambda planner: planner.plan("a 12 b"))
-    assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names added: 12",))
+    assert (found.text, found.notes) == ("a 12 b", ("check: numbers or names put back: 12",))
 
 
 def test_a_number_is_not_lost_for_a_letter_that_it_touches(characters: Tokenizer) -> None:
@@ -584,7 +584,7 @@ def test_a_number_is_not_lost_for_a_letter_that_it_touches(characters: Tokenizer
             return [[Hypothesis([*each.src[:-1], each.src[1]], [-1.0])] for each in requests]
 
     found = result(characters, AlwaysGluing(), lambda planner: planner.plan("a 12"))
-    assert (found.text, found.notes) == ("a 12a", ("check: numbers or names added: 12",))
+    assert (found.text, found.notes) == ("a 12a", ("check: numbers or names put back: 12",))
 
 
 def test_what_lacks_many_slots_is_translated_without(characters: Tokenizer) -> None:

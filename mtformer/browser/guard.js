@@ -5,7 +5,7 @@
 const LOOP = "repeats itself";
 const REPEATED_SLOTS = "repeated numbers or names removed";
 const MADE_UP_SLOTS = "made-up numbers or names removed";
-const ADDED_SLOTS = "numbers or names added: ";
+const ADDED_SLOTS = "numbers or names put back: ";
 const LOST_NAMES = "names lost: "; // and codes, where slots cannot keep them
 const DOUBLED = "doubles words";
 const EMPTY = "empty";

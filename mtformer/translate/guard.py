@@ -18,7 +18,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
-SLOTS_ADDED = "numbers or names added: "
+SLOTS_ADDED = "numbers or names put back: "
 REPEATED_SLOTS = "repeated numbers or names removed"
 MADE_UP_SLOTS = "made-up numbers or names removed"
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
