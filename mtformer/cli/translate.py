@@ -354,6 +354,7 @@ def explain(
 
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence
     unchanged, except for slots, such as ⟨4711⟩; if translate would change it first, stderr shows the changed text.
+    The search shown is the first: translate searches again if the translation seems wrong or lacks a slot.
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
