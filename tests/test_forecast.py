@@ -128,6 +128,8 @@ def test_a_warm_up_that_the_run_shortens_is_reported(project: Project, monkeypat
     assert rows(post_norm)["warm-up"] == "7 steps instead of 1,000, 33% of the run"
     long = project.mtformer(*dry, "--set", "training.max_steps=10_000").stdout
     assert rows(long)["warm-up"] == "1,000 steps"
+    about_as_long = project.mtformer(*dry, "--set", "training.max_steps=9_800").stdout
+    assert rows(about_as_long)["warm-up"] == "1,000 steps"
     monkeypatch.setattr("mtformer.training.forecast._until_limit", lambda *args: (40, 1))
     by_the_clock = project.mtformer(*dry, "--set", "training.max_steps=null", "--set", "training.max_minutes=6").stdout
     assert rows(by_the_clock)["warm-up"] == "4 steps instead of 1,000, 10% of the run"

@@ -20,6 +20,7 @@ from mtformer.training.trainer import Trainer
 from mtformer.training.update import Updater
 
 _N_MEASURED = 8
+_HARDLY_SHORTER = 0.9  # of its given length: such a warm-up is not reported as shortened
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,10 @@ def _where(trainer: Trainer) -> str:
 
 
 def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
-    """Return the length of the warm-up if a run of ``n_steps`` shortens it, otherwise an empty string."""
+    """Return the length of the warm-up if a run of ``n_steps`` shortens it noticeably, otherwise an empty string."""
     given, longest = trainer.settings.warmup_steps, round(trainer.warmup_share * n_steps)
     shortened = f"{counted(longest, 'step')} instead of {given:,}, {trainer.warmup_share:.0%} of the run"
-    return shortened if longest < given else ""
+    return shortened if longest < _HARDLY_SHORTER * given else ""
 
 
 def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tuple[int, int]:
