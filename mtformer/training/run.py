@@ -109,9 +109,11 @@ def _log_resumed(trainer: Trainer) -> None:
     step = trainer.state.step
     if reason := trainer.course.end():
         log.info(
-            "%s is complete: step %d, %s; to train on, raise that limit, as with --set; --fresh starts from scratch",
+            "%s is complete: step %d after %.1f min, %s; to train on, raise that limit, as with --set; --fresh starts "
+            "from scratch",
             trainer.folder.path,
             step,
+            trainer.state.seconds / 60,
             reason,
         )
     else:
@@ -130,7 +132,7 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
 
 def _warn_of_few_epochs(trainer: Trainer) -> None:
     """Log that a time limit has ended training long before its usual end."""
-    usual, done = size_for(len(trainer.data.corpus)).max_epochs, trainer.state.step / trainer.steps_per_epoch
+    usual, done = size_for(len(trainer.data.corpus)).max_epochs, trainer.course.epochs
     if trainer.settings.max_minutes and not trainer.settings.max_epochs and done < usual / 2:
         log.warning(
             "%.1f epochs are few: without training.max_minutes, this text has %d by default; to train on, raise it",
