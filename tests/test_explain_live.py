@@ -358,8 +358,11 @@ def test_switches_change_the_translation_and_a_link_restores_everything(
     type_sentence(lesson, SENTENCES[1])
     whole = translation_of(lesson).inner_text()
     lesson.get_by_label("Cross: Layer 1, head 2").click()
+    embedding = lesson.locator("#matrices .map-part.embedding .muted").first
+    assert embedding.inner_text() == "vectors and positions"
     lesson.get_by_label("Positions").uncheck()
     settled(lesson)
+    assert embedding.inner_text() == "vectors"
     lesson.get_by_label("Beam size").fill("0")
     settled(lesson)
     altered = translation_of(lesson).inner_text()

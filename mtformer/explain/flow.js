@@ -171,7 +171,7 @@ class FlowScene {
         { layer },
       );
     if (kind === "reads")
-      return say("Step {step}: the decoder reads {token}, as a vector with its position. What it has made of earlier tokens stays.", {
+      return say("Step {step}: the decoder reads {token}. What it has made of earlier tokens stays.", {
         step: step + 1,
         token: tokenNode(this.input[step]),
       });

@@ -97,7 +97,8 @@ function mapHint(blocks) {
   };
   const parts = [...new Set(blocks.map((block) => names[block.sublayer]).filter(Boolean))];
   if (parts.length) return parts.join(" → ");
-  return blocks[0].stack === "embedding" ? say("vectors and positions") : say(blocks.at(-1).formula);
+  if (blocks[0].stack !== "embedding") return say(blocks.at(-1).formula);
+  return blocks.some((block) => block.name === "positions") ? say("vectors and positions") : say("vectors");
 }
 
 // ---- Layers, sub-layers, matrices
