@@ -24,7 +24,9 @@ from mtformer.text.slots import (
     SLOTS,
     known_slots,
     never_split,
+    pair_with_its_slots,
     pair_with_slots,
+    readable,
     with_slots,
 )
 from mtformer.text.tokenizer.adopt import adopt
@@ -289,6 +291,7 @@ def test_pairs_get_the_same_slots_on_both_sides() -> None:
         ("It is 5 km.", "Es sind 5\u00a0km.", ("It is <M>.", "Es sind <M>.")),
         ("It is 5 km.", "Es sind 5 Kilometer.", ("It is <M> km.", "Es sind <M> Kilometer.")),
         ("€1.5 is 1 €.", "1,5 Euro sind 1 €.", ("€<M> is <M>.", "<M> Euro sind <M>.")),
+        ("5 km and 5 dogs", "5 Hunde und 5 km", ("<M> and <M> dogs", "<M> Hunde und <M>")),
     ],
 )
 def test_pairs_share_a_slot_for_an_amount_or_its_number_alone(src: str, tgt: str, slotted: tuple[str, str]) -> None:
@@ -466,6 +469,7 @@ class Reading:
         ("12 of 17", "17 von zwei", ("12 of <M>", "<M> von zwei")),  # what one side lacks stays text
         ("12 of 17", "112", ("12 of 17", "112")),
         ("3 and 3", "3 und 3", ("<F> and <F>", "<F> und <F>")),
+        ("5 km and 6", "5 Meilen und 6", ("<M> km and <M>", "<M> Meilen und <M>")),  # the number alone
         ("no", "nein 12", ("no", "nein 12")),
     ],
 )
@@ -482,6 +486,14 @@ def test_scoring_and_aligning_read_slots_for_what_both_texts_have(
     assert tuple(engine.read[2:]) == read
     for text, spans in ((src, aligned.src_spans), (tgt, aligned.tgt_spans)):  # type: ignore[union-attr]
         assert "".join(text[start:end] for start, end in spans) == text.replace(" ", "")
+
+
+def test_an_amount_and_its_number_alone_are_told_apart_in_a_translation() -> None:
+    pair = SentencePair("Give 5 to Kwazor for €5.", "Gib für 5 € Kwazor 5.")
+    slotted, tgt = pair_with_its_slots(pair, ("en", "de"), len)
+    assert slotted.shown == "Give ⟨5⟩ to ⟨Kwazor⟩ for ⟨€5⟩."
+    assert readable(tgt, slotted.originals) == "Gib für ⟨€5⟩ ⟨Kwazor⟩ ⟨5⟩."
+    assert slotted.filled([tgt]) == [pair.tgt]
 
 
 def test_slots_are_spelled_as_what_they_stand_for(characters: Tokenizer) -> None:

@@ -6,8 +6,8 @@ what is remembered outside of the model, so that no digit can change.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from mtformer.config import TokenizerConfig
@@ -58,14 +58,12 @@ class Slotted:
         originals: what each slot stands for in the text.
         fillings: what it stands for in a translation.
         names: the codes and names in the text, also those that no slot was left for.
-        values: what each slot stands for, whatever the separators; see :class:`.Entity`.
     """
 
     text: str
     originals: Mapping[str, str] = field(default_factory=dict)
     fillings: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[str] = ()
-    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:
@@ -114,19 +112,6 @@ class Slotted:
                     translation = before + slot + after
                     break
         return translation
-
-    def beside(self, translation: str, language: str) -> tuple["Slotted", str]:
-        """Put slots into a translation, anyone's; those that it has nothing for are taken out of the text, too."""
-        text, fillings = self.emptied(translation), {}
-        for slot, filling in self.fillings.items():
-            if slot in text:
-                fillings[slot] = filling
-                continue
-            same = next((each for each in find_entities(text, language) if each.value == self.values[slot]), None)
-            if same is not None:
-                fillings[slot], text = same.text, text[: same.start] + slot + text[same.end :]
-        src = SLOT.sub(lambda slot: slot[0] if slot[0] in fillings else self.originals[slot[0]], self.text)
-        return replace(self, text=src, fillings=fillings), text
 
     def lost_names(self, translation: str) -> list[str]:
         """Return the codes and names that a translation, whose slots are filled, lacks."""
@@ -182,20 +167,19 @@ def with_slots(
         kept: spans that stay as they are.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
-    parts, originals, fillings, names, values, place = [], {}, {}, [], {}, 0
+    parts, originals, fillings, names, place = [], {}, {}, [], 0
     for entity in _candidates(text, src_lang, n_tokens):
         if entity.start < place or not _is_free(entity, kept):
             continue
         names += [entity.text] * (entity.kind == NAME)
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
-            originals[slot], values[slot] = entity.text, entity.value
-            fillings[slot] = entity.written_for(src_lang, tgt_lang)
+            originals[slot], fillings[slot] = entity.text, entity.written_for(src_lang, tgt_lang)
             parts += [text[place : entity.start], slot]
             place = entity.end
         elif entity.text in SLOTS:
             return None
-    return Slotted("".join([*parts, text[place:]]), originals, fillings, names, values) if fillings else None
+    return Slotted("".join([*parts, text[place:]]), originals, fillings, names) if fillings else None
 
 
 def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -> set[int]:
@@ -220,23 +204,42 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
         [entity for find in finders for entity in find(text, language)]
         for text, language in zip(pair, languages, strict=True)
     ]
-    free = {kind: rng.sample(slots, len(slots)) for kind, slots in OF_KIND.items()}
-    changes: tuple[dict[Span, str], ...] = ({}, {})  # by their places
-    for of_sides in _matched(*found):
-        slots = free[of_sides[0].kind]
-        if slots and all(map(_is_free, of_sides, changes)):
-            slot = slots.pop()
-            for entity, change in zip(of_sides, changes, strict=True):
-                change[entity.start, entity.end] = slot
-    return SentencePair(*map(_replaced, pair, changes)) if changes[0] else None
+    placed = _placed(found, {kind: rng.sample(slots, len(slots)) for kind, slots in OF_KIND.items()})
+    return SentencePair(*map(_replaced, pair, placed)) if any(placed) else None
 
 
-def _matched(src: Sequence[Entity], tgt: Sequence[Entity]) -> Iterator[tuple[Entity, Entity]]:
-    """Pair the entities of both sides that have the same value and the same number of occurrences."""
-    of_src, of_tgt = map(_by_value, (src, tgt))
-    for value, entities in of_src.items():
-        if len(entities) == len(of_tgt.get(value, ())):
-            yield from zip(entities, of_tgt[value], strict=True)
+def pair_with_its_slots(
+    pair: SentencePair, languages: Sequence[str], n_tokens: Callable[[str], int]
+) -> tuple[Slotted, str]:
+    """Put slots for what both a text and its translation, anyone's, have; see :func:`with_slots`."""
+    names = {name.text for name in rare_names(pair.src, languages[0], n_tokens)}
+    of_tgt = [
+        *find_entities(pair.tgt, languages[1]),
+        *(Entity(each.start(), name, name, NAME) for name in names for each in re.finditer(re.escape(name), pair.tgt)),
+    ]
+    placed = _placed([_candidates(pair.src, languages[0], n_tokens), of_tgt], OF_KIND)
+    originals, fillings = ({slot: entity.text for slot, entity in side.items()} for side in placed)
+    src, tgt = map(_replaced, pair, placed)
+    return Slotted(src, originals, fillings), tgt
+
+
+def _placed(found: Iterable[Sequence[Entity]], slots: Mapping[str, Sequence[str]]) -> list[dict[str, Entity]]:
+    """Return what slots stand for on both sides: values that both have equally often; the longest come first."""
+    of_src, of_tgt = map(_by_value, found)
+    pairs: list[tuple[Entity, Entity]] = []
+    left = {kind: len(of_kind) for kind, of_kind in slots.items()}
+    for value, entities in sorted(of_src.items(), key=lambda item: -len(item[1][0].text)):
+        taken = [[(entity.start, entity.end) for entity in side] for side in zip(*pairs, strict=True)] or [[], []]
+        sides = (entities, of_tgt.get(value, []))
+        free = [[each for each in side if _is_free(each, spans)] for side, spans in zip(sides, taken, strict=True)]
+        for of_sides in zip(*free, strict=True) if len(free[0]) == len(free[1]) else ():
+            if left[of_sides[0].kind]:
+                left[of_sides[0].kind] -= 1
+                pairs.append(of_sides)
+    free_slots = {kind: iter(of_kind) for kind, of_kind in slots.items()}
+    pairs.sort()
+    chosen = [next(free_slots[entity.kind]) for entity, _ in pairs]
+    return [dict(zip(chosen, side, strict=True)) for side in zip(*pairs, strict=True)] or [{}, {}]
 
 
 def _by_value(entities: Iterable[Entity]) -> Mapping[str, list[Entity]]:
@@ -250,7 +253,7 @@ def _is_free(entity: Entity, spans: Iterable[Span]) -> bool:
     return not any(entity.start < end and start < entity.end for start, end in spans)
 
 
-def _replaced(text: str, changes: Mapping[Span, str]) -> str:
-    for (start, end), slot in sorted(changes.items(), reverse=True):  # places to the left stay
-        text = text[:start] + slot + text[end:]
+def _replaced(text: str, placed: Mapping[str, Entity]) -> str:
+    for entity, slot in sorted(((entity, slot) for slot, entity in placed.items()), reverse=True):
+        text = text[: entity.start] + slot + text[entity.end :]  # places to the left stay
     return text

@@ -100,7 +100,7 @@ class Pairing:
         self,
         tokenizer: Tokenizer,
         preparations: Sequence[Preparation],
-        with_slots: Callable[[str], Slotted | None],
+        with_slots: Callable[[str, str], tuple[Slotted, str]],
         *,
         tgt_lang: str,
         max_length: int,
@@ -110,7 +110,7 @@ class Pairing:
         Args:
             tokenizer: of both languages.
             preparations: of texts.
-            with_slots: puts slots into a sentence; returns None if it needs none.
+            with_slots: puts slots into a sentence and its translation, for what both have.
             tgt_lang: the language of translations.
             max_length: the most tokens of a part, EOS included. A translation may be half as long again.
         """
@@ -166,8 +166,7 @@ class Pairing:
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
         tokenizer, prefix = self._tokenizer, self._tokenizer.prefixes.src
-        slotted = self._with_slots(src)
-        slotted, tgt_text = (Slotted(src), tgt) if slotted is None else slotted.beside(tgt, self._tgt_lang)
+        slotted, tgt_text = self._with_slots(src, tgt)
         src_ids = tokenizer.encode_src([slotted.text])[0][len(prefix) : -1]
         tgt_ids = tokenizer.encode_tgt([tgt_text])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.pairs import SentencePair
+from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
@@ -157,6 +159,12 @@ class Planner(SentencePlanner):
 
     @cached_property
     def _pairing(self) -> Pairing:
+        def with_slots(src: str, tgt: str) -> tuple[Slotted, str]:
+            if not self.slots:
+                return Slotted(src), tgt
+            languages = (self.src_lang, self.tgt_lang)
+            return pair_with_its_slots(SentencePair(src, tgt), languages, self.tokenizer.n_src_tokens)
+
         return Pairing(
-            self.tokenizer, self.preparations, self.with_slots, tgt_lang=self.tgt_lang, max_length=self.max_length
+            self.tokenizer, self.preparations, with_slots, tgt_lang=self.tgt_lang, max_length=self.max_length
         )
