@@ -407,6 +407,7 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["eval", "--output", "-"], "--output -"),
         (["report", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the page"),
         (["average", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the bundle"),
+        (["average", "runs/config", "--output", "runs"], "--output runs is a folder: name a file"),
         (["explain", "a", "--format", "json", "--output", "/dev/stdout"], "standard output is for what --format"),
         (["translate", "--input", "train.en", "--shard", "3/2"], "--shard 3/2: write I/N"),
         (["translate", b"\xff".decode(errors="surrogateescape")], "not UTF-8"),

@@ -118,6 +118,8 @@ def average(
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
     options.require_file("--output", output, "the path of the bundle")
+    if output.is_dir():
+        raise UserError(f"--output {output} is a folder: name a file")
     require_distinct(output, RunFolder(first).parts if is_run else models)
     if is_run:
         if len(models) > 1:
