@@ -20,7 +20,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
-from mtformer.config import SearchOptions, TokenizerConfig
+from mtformer.config import LanguagePair, SearchOptions, TokenizerConfig
 from mtformer.data.arrays import Ragged
 from mtformer.data.clean.words import EncodedPairs, ibm_model_1
 from mtformer.engines.ctranslate2.conversion import to_spec
@@ -210,6 +210,8 @@ def test_a_model_with_vocabularies_of_two_sizes_is_imported_again(norm: str, tmp
     tensors, weights_before = read_model(str(tmp_path)).tensors, weights(bundle.model)
     assert tensors.keys() == weights_before.keys()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in weights_before.items())
+    with pytest.raises(UserError, match="--from and --to are for models that do not say"):
+        read_model(str(tmp_path), LanguagePair("en", "fr"))
 
 
 def given_tokenizer() -> Tokenizer:

@@ -220,11 +220,17 @@ def test_what_is_no_code_of_a_language_is_refused(tmp_path: Path, code: str) -> 
         ("me/model", "there is no folder me/model; write hf:OWNER/NAME for a model of the hub"),
         ("ours/model.safetensors", "ours/model.safetensors is a file: name the folder of the model"),
         ("ours", "ours has a bundle already, which needs no import"),
+        (
+            "converted",
+            "converted is a model for CTranslate2, which cannot be imported: import the model that it was made from",
+        ),
     ],
 )
 def test_what_is_no_folder_with_a_model_to_import_is_refused(tmp_path: Path, named: str, message: str) -> None:
     (tmp_path / "ours").mkdir()
     shutil.copy(Path(__file__).parent / "fixtures/bundle-3.safetensors", tmp_path / "ours/model.safetensors")
+    (tmp_path / "converted").mkdir()
+    (tmp_path / "converted" / "model.bin").touch()
     result = Project(tmp_path, tmp_path).mtformer("import", named, "--output", "new")
     assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {message}\n")
 

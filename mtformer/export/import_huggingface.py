@@ -55,6 +55,8 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
     """
     config = read_json(folder / "config.json")
     if (folder / EXPORT_SETTINGS).is_file():
+        if languages is not None:
+            raise UserError(f"--from and --to are for models that do not say their languages: {EXPORT_SETTINGS} does")
         return _read_exported(folder, family_of(config))
     try:
         family = family_of(config)

@@ -54,6 +54,10 @@ def read_model(
             raise UserError(f"there is no folder {folder}; write hf:OWNER/NAME for a model of the hub")
         if not is_marian and peek(folder / BUNDLE):
             raise UserError(f"{folder} has a bundle already, which needs no import")
+        if (folder / "model.bin").is_file():
+            raise UserError(
+                f"{folder} is a model for CTranslate2, which cannot be imported: import the model that it was made from"
+            )
         origin["imported_from"] = Path(model).resolve().name
     if is_marian:
         imported = read_marian(Path(model), vocabularies, languages)
