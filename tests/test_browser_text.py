@@ -159,6 +159,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "3D" + " 1.5" * 20,
             "2010 l'eau, 2012 m’a, 7 t-shirts, 8 °Celsius, 2010 $5, 2010 EUR 5, 5€50, 8€/kg",
             "9 ${items}, 5 %s, 6 %(n)s, 01-23-45-67-89",
+            "10-20 dogs, 3–4 km, $5-$10, 5%-10%, 1-2, 1.500-2.000",
+            "3-5月, 10～20人, 3-5万, 10 - 20, 10–20–30, 10:45-11:15",
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]

@@ -32,8 +32,8 @@ const MONTH = "月";
 const UNDETERMINED = "und";
 const FOUND = new RegExp(
   `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
-    `|(?<![\\p{Nd}.,:/\\-])(?:(?<date>${DATE})|(?<time>${TIME}))(?![\\p{Nd}:/])` +
-    `|(?<groups>${GROUPS})` +
+    `|(?<![\\p{Nd}.,:/\\-])(?<date>${DATE})(?![\\p{Nd}:/])|(?<![A-Za-z_\\p{Nd}])(?<range>${RANGE})` +
+    `|(?<![\\p{Nd}.,:/\\-])(?<time>${TIME})(?![\\p{Nd}:/])|(?<groups>${GROUPS})` +
     "|(?:(?<![A-Za-z_\\p{Nd}])|(?<=\\p{Nd}x))" +
     `(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
@@ -41,6 +41,7 @@ const FOUND = new RegExp(
 const SIGN = "[$€£¥₹₽]";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
+const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
@@ -148,14 +149,14 @@ class SlotMaker {
   /** What a slot can stand for, in order, each { start, text, kind, number }; amounts first with their unit, then alone. */
   entities(text) {
     return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
-      if (groups.plain !== undefined && text[index + written.length] === MONTH) return [];
-      if (groups.unclear !== undefined || (groups.short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
-      if (groups.groups !== undefined && !this.src.has_spaced_groups) {
-        const numbers = Array.from(written.matchAll(new RegExp(PLAIN, "gu")));
-        return numbers.flatMap((number) => amounts(text, index + number.index, number[0]));
-      }
-      const { short, number, plain, groups: grouped } = groups;
-      if ((short ?? number ?? plain ?? grouped) !== undefined) return amounts(text, index, written);
+      const { short, number, plain, groups: grouped, range } = groups;
+      if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
+      if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
+      const areSeveral = grouped !== undefined && !this.src.has_spaced_groups;
+      const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
+      const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0]));
+      if (areSeveral) return alone;
+      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined) return [...amounts(text, index, written), ...alone];
       if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
       return [{ start: index, text: written, kind: "many", number: written }];
     });
@@ -200,15 +201,16 @@ function isNounAfter(before) {
 
 /** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
 function amounts(text, start, number) {
-  const [value, end] = [valueOf(number), start + number.length];
-  const kind = ["2", "3", "4"].includes(value) ? "few" : "many";
+  const values = WHOLE_RANGE.test(number) ? number.match(SINGLE).map(valueOf) : [valueOf(number)];
+  const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
+  const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
   AFTER.lastIndex = end;
   const [after] = (before ? null : AFTER.exec(text)) ?? [""];
   const first = start - before.length;
   const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
   const place = before ? start : start - minus;
-  const alone = value === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
+  const alone = values.join() === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
   if (!before && !after) return alone;
   return [{ start: first - minus, text: text.slice(first - minus, end + after.length), kind, number }, ...alone];
 }
@@ -218,8 +220,11 @@ function inAscii(text) {
 }
 
 /** Writes a number with the separators of another language; what may be something else stays as it is. */
-function writtenFor(given, { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups }, { base, numbers: tgt }) {
+function writtenFor(given, srcLanguage, tgtLanguage) {
+  const { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups } = srcLanguage;
+  const { base, numbers: tgt } = tgtLanguage;
   let text = given;
+  if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
   if (!WITH_MYRIADS.includes(base)) {
     if (hasMyriads(text)) return valueOfMyriads(text).replace(/\B(?=(?:\d{3})+$)/g, tgt.group);
     text = inAscii(text);

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
-from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of
+from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, RANGE, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -45,11 +45,12 @@ _AS_ASCII = str.maketrans("０１２３４５６７８９，．：", "0123456789
 _MONTH = "月"
 _FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
-    rf"|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
-    rf"|(?P<groups>{GROUPS})"
+    rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
+    rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
     r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
     rf"(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
+_RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
@@ -131,30 +132,33 @@ class Entity(NamedTuple):
 def find_entities(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
-    The number 1 alone is left out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a
-    name in other languages, and what may be several numbers, as 3万50. Chinese 3万5 is 35,000.
+    A range comes before its two numbers. The number 1 alone is left out: it goes with a singular. So is that of a month
+    in Chinese or Japanese, which has a name in other languages, and what may be several numbers, as 3万50. Chinese 3万5
+    is 35,000.
     """
     is_chinese = base_language(language) in _CHINESE_LANGUAGES
     for match in _FOUND.finditer(text):
         kind = match.lastgroup
-        is_month = kind == "plain" and text[match.end() : match.end() + 1] == _MONTH
+        is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
-        if kind == "groups" and not has_spaced_groups(language):
+        are_several = kind == "groups" and not has_spaced_groups(language)
+        if kind in ("short", "number", "plain", "groups", "range") and not are_several:
+            yield from _amounts(text, match.start(), match[0])
+        if kind == "range" or are_several:
             for number in re.finditer(PLAIN, match[0]):
                 yield from _amounts(text, match.start() + number.start(), number[0])
-        elif kind in ("short", "number", "plain", "groups"):
-            yield from _amounts(text, match.start(), match[0])
         elif kind in ("code", "slot"):
             yield Entity(match.start(), match[0], match[0], NAME)
-        else:
+        elif kind in ("date", "phone", "time"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
 def _amounts(text: str, start: int, number: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
-    value, end = value_of(number), start + len(number)
-    kind = FEW if value in _FEW_VALUES else MANY
+    values = [*map(value_of, re.findall(PLAIN, number))] if _RANGE.fullmatch(number) else [value_of(number)]
+    value, end = "-".join(values), start + len(number)
+    kind = FEW if values[-1] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
     unit = before or _AFTER.match(text, end)
     first = start - len(before[0]) if before else start
@@ -173,6 +177,8 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     ``1,250.5`` in English is ``1.250,5`` in German; times, dates and versions such as ``1.2.3`` are kept. Chinese and
     Japanese keep full-width digits, and numbers in 万 and 亿.
     """
+    if _RANGE.fullmatch(text):
+        return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
     if base_language(tgt_lang) not in _WITH_MYRIADS:
         if has_myriads(text):
             return f"{int(value_of(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
