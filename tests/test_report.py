@@ -291,10 +291,14 @@ def test_a_start_that_does_not_count_the_pairs_of_each_source_is_enough(trained:
 
 @pytest.mark.parametrize("damage", ["none", "text", "open", "metrics"])
 def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage: str) -> None:
+    no_config = (
+        f"{run / 'config.yaml'} is not the config of a run of this version of mtformer; if it is damaged, resuming the "
+        "training writes it again"
+    )
     expected = {
         "none": f"{run} is not the folder of a run: it has no config.yaml; did you mean {run.parent / 'dema'}?",
-        "text": f"{run / 'config.yaml'} is not the config of a run of this version of mtformer",
-        "open": f"{run / 'config.yaml'} is not the config of a run of this version of mtformer",
+        "text": no_config,
+        "open": no_config,
         "metrics": f"cannot read {run / 'metrics.jsonl'}: Is a directory",
     }
     if damage == "none":

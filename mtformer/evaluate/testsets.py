@@ -183,10 +183,7 @@ def _folder_of(bundle: Path) -> RunFolder:
 
 def _sources_of(folder: RunFolder, part: Literal["valid", "test"], languages: LanguagePair) -> list[Source]:
     """Return the sources of a part of the data in one direction; where the config names none, those held out."""
-    try:
-        config = folder.read_config(Config)
-    except UserError as error:
-        raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
+    config = folder.read_config(Config)
     if part in config.data.held_out:
         src, tgt = folder.held_out_files(part, languages)
         return [TextFiles(src=src, tgt=tgt)] if src.is_file() and tgt.is_file() else []

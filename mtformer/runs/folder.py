@@ -178,7 +178,10 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot read {self.config}: {error.strerror}") from error
         except (ValueError, yaml.YAMLError):
-            raise UserError(f"{self.config} is not the config of a run of this version of mtformer") from None
+            raise UserError(
+                f"{self.config} is not the config of a run of this version of mtformer; if it is damaged, resuming the "
+                "training writes it again"
+            ) from None
 
     def held_out_files(self, part: str, languages: LanguagePair) -> tuple[Path, Path]:
         """Return the two files of ``valid`` or ``test`` in one direction, as in ``held_out/test.en-de.en``."""
