@@ -313,17 +313,19 @@ def test_a_run_before_its_first_validation_has_no_model_yet(copied: Project, mon
     assert from_environment.stderr == f"Error: the run runs/new (from $MTFORMER_MODEL) {message}"
 
 
-def test_a_run_that_stopped_before_its_first_validation_can_be_resumed(project: Project) -> None:
+@pytest.mark.parametrize("is_validated", [False, True])
+def test_a_run_without_a_model_can_be_resumed(project: Project, is_validated: bool) -> None:
     assert project.mtformer("train", project.config, "--set", "training.max_steps=1").status == 0
     run = RunFolder(project.folder / "runs" / "config")
-    shutil.rmtree(run.checkpoints)
     run.bundle.unlink()
-    run.metrics.unlink()
+    if not is_validated:  # as if it had stopped before
+        shutil.rmtree(run.checkpoints)
+        run.metrics.unlink()
     for command in (["translate", "a"], ["eval"], ["explain", "a"], ["translate", "a", "--model", "runs/config"]):
         result = project.mtformer(*command)
         assert (result.status, result.stdout) == (2, "")
-        assert "the run runs/config has no model yet: " in result.stderr
-    hint = result.stderr.rpartition("resume it: mtformer ")[2].split()
+        assert "the run runs/config has no model; resume it" in result.stderr
+    hint = result.stderr.rpartition("to get one: mtformer ")[2].split()
     resumed = project.mtformer(*hint)
     assert resumed.status == 0, resumed.stderr
     assert run.bundle.exists()

@@ -260,10 +260,9 @@ def find_model(given: Path | None) -> Path:
     source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
     for run in map(RunFolder, (path, *sorted(path.glob("*")))):
         if run.is_training or run.starts.exists():
-            how = "" if run.is_training else f"; resume it: mtformer train {shlex.quote(run.config.as_posix())}"
-            raise UserError(
-                f"the run {run.path}{source} has no model yet: training writes one at its first validation{how}"
-            )
+            resume = f"; resume it to get one: mtformer train {shlex.quote(run.config.as_posix())}"
+            how = " yet: training writes one at its first validation" if run.is_training else resume
+            raise UserError(f"the run {run.path}{source} has no model{how}")
     if not given and not from_environment:
         raise UserError(
             "there is no trained model under runs/: train one (mtformer train CONFIG), or name one with --model"
