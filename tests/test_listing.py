@@ -107,6 +107,11 @@ def test_a_run_at_one_of_its_limits_is_finished(
     assert listed(place)["a"]["state"] == state
 
 
+def test_a_run_is_as_long_as_it_was_though_its_limit_was_lowered(place: Project) -> None:
+    make_run(place, "a", at(400, 10.0), max_steps=60)
+    assert (listed(place)["a"]["step"], listed(place)["a"]["total_steps"]) == (400, 400)
+
+
 def test_a_run_whose_folder_is_locked_is_training(place: Project) -> None:
     folder = make_run(place, "a", at(50))
     reading = RunFolder(place.folder / "runs" / "b")  # the text; it has written nothing yet

@@ -238,8 +238,9 @@ class Contents:
 
     @property
     def total_steps(self) -> int | None:
-        """The steps that the run will have, if that is known."""
-        return self.starts[-1].get("total_steps") if self.starts else self.config.training.max_steps
+        """The steps that the run will have, if that is known; those done, if the limit was lowered since."""
+        total = self.starts[-1].get("total_steps") if self.starts else self.config.training.max_steps
+        return total and max(total, self.step)
 
     @property
     def resumes(self) -> list[dict[str, Any]]:
