@@ -160,6 +160,9 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "2010 l'eau, 2012 m’a, 7 t-shirts, 8 °Celsius, 2010 $5, 2010 EUR 5, 5€50, 8€/kg",
             "9 ${items}, 5 %s, 6 %(n)s, 01-23-45-67-89",
             "10-20 dogs, 3–4 km, $5-$10, 5%-10%, 1-2, 1.500-2.000",
+            "At 10:45 PM, 9 a.m. or 12:05 am, not 8 p.m.",
+            "1.5 million dogs, $2-3 billion, 1 million, 5 Thousand, 2010 million, 3 millionaires, 1.2345 thousand",
+            "1,5 Mio. Hunde, 3 Milliarden €, 2 millions de chiens, 2 millions d'euros, 3,5 milionů psů, 9 am Tag",
             "3-5月, 10～20人, 3-5万, 10 - 20, 10–20–30, 10:45-11:15",
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]

@@ -25,6 +25,13 @@ const DATE =
   "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
+const TWELVE_HOURS = new RegExp( // 10:45 pm, 9 a.m., whose last full stop may end the sentence
+  "(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-3])(?:[:.](?<minutes>[0-5]\\p{Nd}))?[ \\u00a0\\u202f]?" +
+    `(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!$))?)`,
+  "iuy",
+);
+const NOON = 12;
+const ENGLISH = "en";
 const CHINESE_LANGUAGES = ["zh", "yue"];
 const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
 const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
@@ -42,6 +49,8 @@ const SIGN = "[$€£¥₹₽]";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
+const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
+const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
@@ -154,11 +163,18 @@ class SlotMaker {
       if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
       const areSeveral = grouped !== undefined && !this.src.has_spaced_groups;
       const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
+      const parts = singles.length ? singles.map(([single]) => single) : [written];
       const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0]));
       if (areSeveral) return alone;
-      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined) return [...amounts(text, index, written), ...alone];
+      const withWord = [];
+      const clock = (groups.time ?? plain) !== undefined && this.src.base === ENGLISH && matchAt(TWELVE_HOURS, text, index);
+      if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
+      const word = (plain ?? range) !== undefined && matchAt(largeWord(this.src), text, index + written.length);
+      const values = word ? parts.map((part) => inFull(part, word)) : [null];
+      if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], values));
+      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)         return [...withWord, ...amounts(text, index, written, parts.map(valueOf)), ...alone];
       if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
-      return [{ start: index, text: written, kind: "many", number: written }];
+      return [...withWord, { start: index, text: written, kind: "many", number: written }];
     });
   }
 
@@ -200,8 +216,7 @@ function isNounAfter(before) {
 }
 
 /** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
-function amounts(text, start, number) {
-  const values = WHOLE_RANGE.test(number) ? number.match(SINGLE).map(valueOf) : [valueOf(number)];
+function amounts(text, start, number, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
@@ -224,9 +239,16 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
+  const [clock, word] = [matchAt(TWELVE_HOURS, text, 0), largeWord(srcLanguage, "").exec(text)];
+  if (clock && base !== ENGLISH) return on24Hours(clock.groups);
+  if (word) {
+    const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
+    if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
+    return number.replace(SINGLE, (single) => inDigits(inFull(single, word), tgt));
+  }
   if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
   if (!WITH_MYRIADS.includes(base)) {
-    if (hasMyriads(text)) return valueOfMyriads(text).replace(/\B(?=(?:\d{3})+$)/g, tgt.group);
+    if (hasMyriads(text)) return inDigits(valueOfMyriads(text), tgt);
     text = inAscii(text);
   }
   const groups = hasSpacedGroups ? " \\u00a0\\u202f" : src.group;
@@ -235,6 +257,32 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
   const { whole, decimals = "" } = match.groups;
   return whole.replace(/[^\p{Nd}]/gu, tgt.group) + decimals.replace(src.point, tgt.point);
+}
+
+function inDigits(value, { group }) {
+  return value.replace(/\B(?=(?:\d{3})+$)/g, group);
+}
+
+/** The pattern of a word such as "million" after a number; not of French "millions d'euros". */
+function largeWord({ large_words: { pattern } }, flags = "y") {
+  return new RegExp(`${OPTIONAL_SPACE}(?:${pattern || "(?!)"})(?![${WORD}]| d['’])`, `iu${flags}`);
+}
+
+function zerosOf(word) {
+  return ZEROS * word.findIndex((group, i) => i > 0 && group !== undefined);
+}
+
+/** The digits of 1.5 million; null if the number is too long before such a word, as a year may be. */
+function inFull(number, word) {
+  const [[whole, ...decimals], zeros] = [valueOf(number).split(POINT), zerosOf(word)];
+  const part = decimals.join(POINT);
+  if (whole.length > MOST_DIGITS_BEFORE_LARGE || part.length > zeros || decimals.length > 1) return null;
+  return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
+}
+
+function on24Hours({ hour, minutes, half }) {
+  const [n, afternoon] = [Number(asciiDigits(hour)), "pP".includes(half) ? NOON : 0];
+  return `${n > NOON ? n : (n % NOON) + afternoon}:${minutes ?? "00"}`;
 }
 
 /** A text with slots: what each stands for in it, and in a translation. */

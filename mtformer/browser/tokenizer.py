@@ -19,7 +19,7 @@ from mtformer.text.languages import (
     letters_of,
 )
 from mtformer.text.lost_names import finds_lost_names
-from mtformer.text.number_words import PARTS, STEMS
+from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
 from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -87,6 +87,7 @@ def _language(code: str) -> dict[str, Any]:
         "numbers": {"point": point, "group": group},
         "has_spaced_groups": has_spaced_groups(code),
         "number_words": {"stems": STEMS.get(base_language(code), {}), "parts": PARTS.get(base_language(code))},
+        "large_words": {"pattern": large_words(code), "plurals": large_plurals(code)},
     }
 
 

@@ -2,10 +2,22 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
-from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, RANGE, SHORT_MYRIADS, UNCLEAR_MYRIADS, has_myriads, value_of
+from mtformer.text.number_words import large_plurals, large_words
+from mtformer.text.numbers import (
+    GROUPS,
+    MYRIADS,
+    PLAIN,
+    POINT,
+    RANGE,
+    SHORT_MYRIADS,
+    UNCLEAR_MYRIADS,
+    has_myriads,
+    value_of,
+)
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -38,6 +50,13 @@ _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
+_TWELVE_HOURS = re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
+    r"(?P<hour>0?\d|1\d|2[0-3])(?:[:.](?P<minutes>[0-5]\d))?[ \u00a0\u202f]?"
+    rf"(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?!\Z))?)",
+    re.IGNORECASE,
+)
+_NOON = 12
+_ENGLISH = "en"
 _CHINESE_LANGUAGES = ("zh", "yue")
 _WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
 _IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
@@ -55,6 +74,8 @@ _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
+_MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
+_ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
 _MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
@@ -108,7 +129,8 @@ class Entity(NamedTuple):
     Attributes:
         start: where it starts, in characters.
         text: as it is written.
-        value: what is the same for 3,500 and 3.500, and for 3万 and 30,000.
+        value: what is the same for 3,500 and 3.500, for 3万 and 30,000, for 1.5 million and 1,500,000, and for 9 pm and
+            21:00.
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500.
     """
@@ -132,33 +154,60 @@ class Entity(NamedTuple):
 def find_entities(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
-    A range comes before its two numbers. The number 1 alone is left out: it goes with a singular. So is that of a month
-    in Chinese or Japanese, which has a name in other languages, and what may be several numbers, as 3万50. Chinese 3万5
-    is 35,000.
+    A range comes before its two numbers, and a number with "million" or "pm" before itself. The number 1 alone is left
+    out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a name in other languages, and
+    what may be several numbers, as 3万50. Chinese 3万5 is 35,000.
     """
-    is_chinese = base_language(language) in _CHINESE_LANGUAGES
+    is_chinese, is_english = base_language(language) in _CHINESE_LANGUAGES, base_language(language) == _ENGLISH
     for match in _FOUND.finditer(text):
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
         are_several = kind == "groups" and not has_spaced_groups(language)
+        numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
+        parts = [number[0] for number in numbers] or [match[0]]
+        if kind in ("time", "plain") and is_english and (clock := _TWELVE_HOURS.match(text, match.start())):
+            yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
+            if _on_24_hours(clock) == match[0]:
+                continue
+        if kind in ("plain", "range") and (word := _large(language).match(text, match.end())):
+            values = [_in_full(part, word) for part in parts]
+            if all(values):
+                yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values))
         if kind in ("short", "number", "plain", "groups", "range") and not are_several:
-            yield from _amounts(text, match.start(), match[0])
-        if kind == "range" or are_several:
-            for number in re.finditer(PLAIN, match[0]):
-                yield from _amounts(text, match.start() + number.start(), number[0])
-        elif kind in ("code", "slot"):
+            yield from _amounts(text, match.start(), match[0], "-".join(map(value_of, parts)))
+        for number in numbers:
+            yield from _amounts(text, match.start() + number.start(), number[0], value_of(number[0]))
+        if kind in ("code", "slot"):
             yield Entity(match.start(), match[0], match[0], NAME)
         elif kind in ("date", "phone", "time"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
-def _amounts(text: str, start: int, number: str) -> Iterator[Entity]:
+@lru_cache
+def _large(language: str) -> re.Pattern[str]:
+    """Return the pattern of a word such as "million" after a number; not of French "millions d'euros"."""
+    return re.compile(rf"{_GAP}(?:{large_words(language) or '(?!)'})(?!\w| d['’])", re.IGNORECASE)
+
+
+def _in_full(number: str, word: re.Match[str]) -> str:
+    """Return the digits of 1.5 million; none if the number is too long before such a word, as a year may be."""
+    (whole, *decimals), zeros = value_of(number).split(POINT), _ZEROS * (word.lastindex or 0)
+    part = POINT.join(decimals)
+    if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
+        return ""
+    return str(int(whole + part.ljust(zeros, "0")))
+
+
+def _on_24_hours(clock: re.Match[str]) -> str:
+    hour, is_pm = int(clock["hour"]), clock["half"] in "pP"
+    return f"{hour if hour > _NOON else hour % _NOON + _NOON * is_pm}:{clock['minutes'] or '00'}"
+
+
+def _amounts(text: str, start: int, number: str, value: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
-    values = [*map(value_of, re.findall(PLAIN, number))] if _RANGE.fullmatch(number) else [value_of(number)]
-    value, end = "-".join(values), start + len(number)
-    kind = FEW if values[-1] in _FEW_VALUES else MANY
+    end, kind = start + len(number), FEW if value.rpartition("-")[2] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
     unit = before or _AFTER.match(text, end)
     first = start - len(before[0]) if before else start
@@ -174,14 +223,24 @@ def _amounts(text: str, start: int, number: str) -> Iterator[Entity]:
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """Write a number with the separators of another language; what may be something else stays as it is.
 
-    ``1,250.5`` in English is ``1.250,5`` in German; times, dates and versions such as ``1.2.3`` are kept. Chinese and
-    Japanese keep full-width digits, and numbers in 万 and 亿.
+    ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
+    keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines, and only
+    English has ``10 pm``.
     """
+    clock, word = _TWELVE_HOURS.match(text), _large(src_lang).search(text)
+    if clock is not None and base_language(tgt_lang) != _ENGLISH:
+        return _on_24_hours(clock)
+    if word is not None:
+        number, rank = text[: word.start()], word.lastindex or 0
+        plurals = large_plurals(tgt_lang)
+        if plurals and rank > 1 and number != "1":
+            return f"{written_for(number, src_lang, tgt_lang)} {plurals[rank - 2]}"
+        return re.sub(PLAIN, lambda each: _in_digits(_in_full(each[0], word), tgt_lang), number)
     if _RANGE.fullmatch(text):
         return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
     if base_language(tgt_lang) not in _WITH_MYRIADS:
         if has_myriads(text):
-            return f"{int(value_of(text)):,}".replace(",", decimal_and_group(tgt_lang)[1])
+            return _in_digits(value_of(text), tgt_lang)
         text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
@@ -190,6 +249,10 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     if match is None or base_language(src_lang) == UNDETERMINED or _IP_ADDRESS.fullmatch(text):
         return text
     return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
+
+
+def _in_digits(value: str, language: str) -> str:
+    return f"{int(value):,}".replace(",", decimal_and_group(language)[1])
 
 
 def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:

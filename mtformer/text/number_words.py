@@ -41,6 +41,37 @@ PARTS = {  # of an hour or of another unit
     **{"fr": "moitié|demi|quart", "cs": "polovin|půl|čtvrt"},
 }
 
+_LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a number, with what follows before a noun
+    language: [word.replace("_", " ") for word in words]
+    for language, *words in map(
+        str.split,
+        (
+            "en thousand million billion trillion",
+            r"de tausend Millionen|Million|Mio\.? Milliarden|Milliarde|Mrd\.? Billionen|Billion",
+            "fr mille millions?(?:_de)? milliards?(?:_de)? billions?(?:_de)?",
+            "es mil(?!_mill) mill(?:ón|ones)(?:_de)? mil_millones(?:_de)? bill(?:ón|ones)(?:_de)?",
+            "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",
+            "nl duizend miljoen miljard biljoen",
+            "sv tusen miljoner|miljon miljarder|miljard biljoner|biljon",
+            "cs tisíc[eů]? mili[oó]n[yůu]? miliard[ay]? bili[oó]n[yůu]?",
+            "pl tysi(?:ąc[ea]?|ęcy) milion(?:y|ów|a)? miliard(?:y|ów|a)? bilion(?:y|ów|a)?",
+            "ru тысяч[аи]? миллион(?:а|ов)? миллиард(?:а|ов)? триллион(?:а|ов)?",
+        ),
+    )
+}
+_NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
+
+
+def large_words(language: str) -> str:
+    """Return a pattern of words such as "million", with a group for each three zeros that they stand for."""
+    return "|".join(f"({word})" for word in _LARGE.get(base_language(language), ()))
+
+
+def large_plurals(language: str) -> list[str]:
+    """Return "million" and the words for greater numbers, as a language writes them after a number; none if unclear."""
+    base = base_language(language)
+    return [word.split("|")[0] for word in _LARGE[base][1:]] if base in _NOT_DECLINED else []
+
 
 class NumberWords:
     """The words for numbers of a language; none if they are not known here."""
