@@ -95,8 +95,12 @@ def test_a_bad_line_from_standard_input_is_named() -> None:
     ("raw", "problem"),
     [
         ("äh\n".encode("utf-16"), "this is UTF-16"),
-        ("äh\n".encode("utf-16-be"), "zero byte"),
-        (b"a\nb\0\n", ":2: this is not a text file: the line contains a zero byte"),
+        (
+            "äh\n".encode("utf-16-be"),
+            ":1: the line contains a zero byte: this is not text, or UTF-16; save it as UTF-8",
+        ),
+        (b"a\nb\0\n", ":2: the line contains a zero byte: this is not text, or UTF-16"),
+        (b"a\rb\r", ": only carriage returns end its lines; convert them to line feeds"),
         (b"a\nb\nna\xefve\n", ":3: byte 0xef at position 3 is not UTF-8"),
         (b"a\ncut \xe2\x82", ":2: byte 0xe2 at position 5 is not UTF-8"),
         (b"\xef\xbb\xbfa\xff\n", ":1: byte 0xff at position 2 is not UTF-8"),

@@ -315,6 +315,10 @@ def _raw_lines(path: Path) -> Generator[bytes, None, None]:
                 if number == 1:
                     if raw.startswith(_UTF16_MARKS):
                         raise UserError(f"{input_name(path)}: this is UTF-16; save it as UTF-8")
+                    if b"\r" in raw.strip(b"\r") and not raw.endswith(b"\n"):
+                        raise UserError(
+                            f"{input_name(path)}: only carriage returns end its lines; convert them to line feeds"
+                        )
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 yield raw
         except DamagedError:
@@ -335,7 +339,7 @@ def _decode(raw: bytes, name: str, number: int) -> Line:
     """Describe a line that is not text."""
     problem = ""
     if b"\0" in raw:
-        problem = f"{name}:{number}: this is not a text file: the line contains a zero byte"
+        problem = f"{name}:{number}: the line contains a zero byte: this is not text, or UTF-16; save it as UTF-8"
         raw = raw.replace(b"\0", b"\xff")
     try:
         text = raw.decode()
