@@ -82,7 +82,9 @@ def started() -> Iterator[Opener]:
 
 
 @contextmanager
-def opened(path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
+def opened(
+    path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
+) -> Iterator[Page]:
     """Open one page in a browser of its own."""
-    with started() as opener, opener(path, width=width, height=height, dark=dark) as page:
+    with started() as opener, opener(path, width=width, height=height, dark=dark, touch=touch) as page:
         yield page

@@ -99,6 +99,15 @@ def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> Non
 
 
 @needs_browser
+def test_the_values_of_a_chart_stay_after_a_tap(trained: Project, run: Path) -> None:
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    with opened(run / "report.html", width=360, touch=True) as page:
+        bleu = page.locator("figure.chart").nth(1)
+        bleu.locator("svg").first.tap(position={"x": 52, "y": 60})
+        assert bleu.locator(".readout").inner_text().startswith(f"step {lines_of(run, 'valid_loss')[0]['step']},")
+
+
+@needs_browser
 def test_the_page_fits_a_narrow_window(tested: Path) -> None:
     with opened(tested / "report.html", width=360, dark=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360

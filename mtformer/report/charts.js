@@ -70,7 +70,7 @@
       this.places = []; // of the cursor, in the units of the axis
       this.plot.addEventListener("pointermove", (event) => this.point(event));
       this.plot.addEventListener("pointerdown", (event) => this.point(event));
-      this.plot.addEventListener("pointerleave", () => this.select(null));
+      this.plot.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.select(null));
       this.plot.addEventListener("keydown", (event) => this.key(event));
       this.plot.addEventListener("focus", () => this.readout.setAttribute("aria-live", "polite"));
       this.plot.addEventListener("blur", () => this.readout.removeAttribute("aria-live"));

@@ -201,7 +201,7 @@ def _curves(run: Contents, charts: list[dict[str, Any]], detail: Detail) -> Iter
         yield element("p", f"{run.folder.metrics.name} has no line yet.")
         return
     thin = thinning_note(run.metrics, detail.points)
-    yield muted("Hover, or select a chart and use the arrow keys, to read values. ", thin)
+    yield muted("Point at a chart or tap it, or select it and use the arrow keys, to read values. ", thin)
     yield controls(charts)
     yield chart_figures(charts)
     if not run.validations:
