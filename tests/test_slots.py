@@ -106,6 +106,9 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("en", "It is 10:45 PM or 9 a.m. now, not 8 p.m.", "It is <M> or <M> now, not <M>."),
         ("en", "1.5 million dogs, $2 billion, -3 thousand", "<M> dogs, <M>, <M>"),
         ("en", "2-3 million, 2010 million, 3 millionaires", "<M>, <M> million, <F> millionaires"),
+        ("en", "It is 20℃, 5％, ￥50, 5 ￥, &euro;5 or 5 &pound;", "It is <M>, <M>, <M>, <M>, <M> or <M>"),
+        ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
+        ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),
         ("fr", "2 millions de chiens, 2 millions d'euros", "<M> chiens, <F> millions d'euros"),
         ("es", "20 mil perros, 3 mil millones", "<M> perros, <M>"),
@@ -116,6 +119,28 @@ def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: 
     found = with_slots(text, language, "en", n_tokens=len)
     assert found is not None
     assert shown(found.text) == slotted
+
+
+@pytest.mark.parametrize(
+    ("language", "slotted"),
+    [
+        ("ru", "<M> km, <M> kg, 1 m, EUR <M>, <M>, <M>, <M>, <N>"),
+        ("el", "<M> km, <M> kg, 1 m, EUR <M>, <M>, <M>, <M>, <N>"),
+        ("ja", "<M>, <M>, <M>, <M>, <M>, <M>, <M>, <N>"),
+        ("uz", "<M>, <M>, <M>, <M>, <M>, <M>, <M>, <N>"),  # whose letters are not known here
+    ],
+)
+def test_languages_of_other_letters_have_units_of_their_own(language: str, slotted: str) -> None:
+    found = with_slots("5 km, 10-20 kg, 1 m, EUR 50, 5%, 20 °C, €5, A4", "en", language)
+    assert found is not None
+    assert shown(found.text) == slotted
+
+
+def test_full_width_units_stay_in_east_asia_only() -> None:
+    for language, expected in (("ja", "温度20℃，５％，￥５０"), ("en", "温度20°C，5%，¥50")):
+        found = with_slots("温度20℃，５％，￥５０", "zh", language)
+        assert found is not None
+        assert found.filled([found.text]) == [expected]
 
 
 @pytest.mark.parametrize(

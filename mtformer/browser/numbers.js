@@ -18,7 +18,7 @@ const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
 const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15
-  `(?:${PLAIN})[%°]?[\\-–~～][$€£¥₹₽]?(?:${PLAIN})(?![\\-–~～.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
+  `(?:${PLAIN})[%°]?[\\-–~～][$€£¥￥₹₽]?(?:${PLAIN})(?![\\-–~～.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
 const UNCLEAR_MYRIADS = "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*"; // tried after the others
 const NUMBER = new RegExp(
   `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|${PLAIN}`,

@@ -34,7 +34,11 @@ const NOON = 12;
 const ENGLISH = "en";
 const CHINESE_LANGUAGES = ["zh", "yue"];
 const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
-const WIDE_SIGNS = new Map(Array.from("０１２３４５６７８９，．：", (sign, i) => [sign, "0123456789,.:"[i]]));
+const WIDE_SIGNS = new Map([ // also units
+  ...Array.from("０１２３４５６７８９，．：～％￥", (sign, i) => [sign, "0123456789,.:-%¥"[i]]),
+  ["℃", "°C"],
+  ["℉", "°F"],
+]);
 const MONTH = "月";
 const UNDETERMINED = "und";
 const FOUND = new RegExp(
@@ -45,22 +49,23 @@ const FOUND = new RegExp(
     `(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
-const SIGN = "[$€£¥₹₽]";
+const SIGN = "(?:[$€£¥￥₹₽]|&(?:euro|pound|yen);)";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
-const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
+const LONGEST_BEFORE_NUMBER = 8; // characters: "&pound; "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
 // Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
 const AFTER = new RegExp(
   `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
-    `|[%‰]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
+    `|[%％‰℃℉]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
   "uy",
 );
+const LATIN_UNIT = /(?<!°)[A-Za-z]/;
 const SLOT = /[\ue000-\ue00f]/g;
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
@@ -112,8 +117,9 @@ class SlotMaker {
     let [slotted, place] = ["", 0];
     const names = [];
     for (const entity of entities) {
-      const { start, text: written, kind } = entity;
-      if (start < place) continue;
+      const { start, text: written, kind, number } = entity;
+      const unit = number ? written.replace(number, "") : "";
+      if (start < place || (!this.tgt.has_latin_units && LATIN_UNIT.test(unit))) continue;
       if (kind === "names") names.push(written);
       if (free[kind].length) {
         const slot = free[kind].shift();
@@ -139,7 +145,8 @@ class SlotMaker {
 
   /** An entity as the target language writes it: €3.500 for €3,500. */
   written({ text, number = "" }) {
-    return text.replace(number, () => writtenFor(number, this.src, this.tgt));
+    const written = text.replace(number, () => writtenFor(number, this.src, this.tgt));
+    return !number || WITH_MYRIADS.includes(this.tgt.base) ? written : inAscii(written);
   }
 
   candidates(text) {
@@ -164,15 +171,15 @@ class SlotMaker {
       const areSeveral = grouped !== undefined && !this.src.has_spaced_groups;
       const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
       const parts = singles.length ? singles.map(([single]) => single) : [written];
-      const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0]));
+      const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], this.src));
       if (areSeveral) return alone;
       const withWord = [];
       const clock = (groups.time ?? plain) !== undefined && this.src.base === ENGLISH && matchAt(TWELVE_HOURS, text, index);
       if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
       const word = (plain ?? range) !== undefined && matchAt(largeWord(this.src), text, index + written.length);
       const values = word ? parts.map((part) => inFull(part, word)) : [null];
-      if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], values));
-      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)         return [...withWord, ...amounts(text, index, written, parts.map(valueOf)), ...alone];
+      if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], this.src, values));
+      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)         return [...withWord, ...amounts(text, index, written, this.src, parts.map(valueOf)), ...alone];
       if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
       return [...withWord, { start: index, text: written, kind: "many", number: written }];
     });
@@ -216,12 +223,13 @@ function isNounAfter(before) {
 }
 
 /** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
-function amounts(text, start, number, values = [valueOf(number)]) {
+function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
   AFTER.lastIndex = end;
-  const [after] = (before ? null : AFTER.exec(text)) ?? [""];
+  const [found] = (before ? null : AFTER.exec(text)) ?? [""];
+  const after = language.false_units.includes(strip(found)) ? "" : found;
   const first = start - before.length;
   const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
   const place = before ? start : start - minus;
@@ -231,7 +239,7 @@ function amounts(text, start, number, values = [valueOf(number)]) {
 }
 
 function inAscii(text) {
-  return text.replace(/[０-９，．：]/g, (sign) => WIDE_SIGNS.get(sign));
+  return text.replace(/[０-９，．：～％￥℃℉]/g, (sign) => WIDE_SIGNS.get(sign));
 }
 
 /** Writes a number with the separators of another language; what may be something else stays as it is. */

@@ -10,10 +10,12 @@ from typing import Any
 
 from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
+from mtformer.text.entities import FALSE_UNITS
 from mtformer.text.languages import (
     base_language,
     decimal_and_group,
     has_full_stops_in_ordinals,
+    has_latin_units,
     has_spaced_groups,
     is_written_with_spaces,
     letters_of,
@@ -86,6 +88,8 @@ def _language(code: str) -> dict[str, Any]:
         "letters": letters_of(code),
         "numbers": {"point": point, "group": group},
         "has_spaced_groups": has_spaced_groups(code),
+        "has_latin_units": has_latin_units(code),
+        "false_units": FALSE_UNITS.get(base_language(code), ()),
         "number_words": {"stems": STEMS.get(base_language(code), {}), "parts": PARTS.get(base_language(code))},
         "large_words": {"pattern": large_words(code), "plurals": large_plurals(code)},
     }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_spaced_groups
+from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_latin_units, has_spaced_groups
 from mtformer.text.number_words import large_plurals, large_words
 from mtformer.text.numbers import (
     GROUPS,
@@ -60,7 +60,9 @@ _ENGLISH = "en"
 _CHINESE_LANGUAGES = ("zh", "yue")
 _WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
 _IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
-_AS_ASCII = str.maketrans("０１２３４５６７８９，．：", "0123456789,.:")
+_AS_ASCII = str.maketrans(
+    dict(zip("０１２３４５６７８９，．：～％￥℃℉", [*"0123456789,.:-%¥", "°C", "°F"], strict=True))  # also units
+)
 _MONTH = "月"
 _FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
@@ -71,18 +73,23 @@ _FOUND = re.compile(
 )
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
-_SIGN = "[$€£¥₹₽]"
+_SIGN = "(?:[$€£¥￥₹₽]|&(?:euro|pound|yen);)"
 _GAP = "[ \u00a0\u202f]?"
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
-_LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
+_LONGEST_BEFORE_NUMBER = 8  # characters: "&pound; "
 _MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
 _AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
-    rf"|[%‰]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
+    rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
 )
+FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
+    **{"lt": ("m",), "sv": ("min",)},
+    **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
+}
+_LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _CAPITALIZED, _CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
@@ -148,7 +155,13 @@ class Entity(NamedTuple):
 
     def written_for(self, src_lang: str, tgt_lang: str) -> str:
         """Return it as another language writes it: €3.500 for €3,500."""
-        return self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
+        written = self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
+        return written if not self.number or base_language(tgt_lang) in _WITH_MYRIADS else written.translate(_AS_ASCII)
+
+    def suits(self, language: str) -> bool:
+        """Tell whether a language has the same unit: not one in Latin letters if it is written in others."""
+        unit = self.text.replace(self.number, "") if self.number else ""
+        return has_latin_units(language) or not _LATIN_UNIT.search(unit)
 
 
 def find_entities(text: str, language: str) -> Iterator[Entity]:
@@ -174,11 +187,11 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
         if kind in ("plain", "range") and (word := _large(language).match(text, match.end())):
             values = [_in_full(part, word) for part in parts]
             if all(values):
-                yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values))
+                yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
         if kind in ("short", "number", "plain", "groups", "range") and not are_several:
-            yield from _amounts(text, match.start(), match[0], "-".join(map(value_of, parts)))
+            yield from _amounts(text, match.start(), match[0], "-".join(map(value_of, parts)), language)
         for number in numbers:
-            yield from _amounts(text, match.start() + number.start(), number[0], value_of(number[0]))
+            yield from _amounts(text, match.start() + number.start(), number[0], value_of(number[0]), language)
         if kind in ("code", "slot"):
             yield Entity(match.start(), match[0], match[0], NAME)
         elif kind in ("date", "phone", "time"):
@@ -205,17 +218,19 @@ def _on_24_hours(clock: re.Match[str]) -> str:
     return f"{hour if hour > _NOON else hour % _NOON + _NOON * is_pm}:{clock['minutes'] or '00'}"
 
 
-def _amounts(text: str, start: int, number: str, value: str) -> Iterator[Entity]:
+def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
     end, kind = start + len(number), FEW if value.rpartition("-")[2] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
     unit = before or _AFTER.match(text, end)
+    if unit is not None and unit[0].strip() in FALSE_UNITS.get(base_language(language), ()):
+        unit = None
     first = start - len(before[0]) if before else start
     if _MINUS.search(text[max(0, first - 2) : first]):
         first, start, value = first - 1, start if before else start - 1, f"-{value}"
     if unit is not None:
         last = end if before else unit.end()
-        yield Entity(first, text[first:last], f"{value} {unit[0].strip()}", kind, number)
+        yield Entity(first, text[first:last], f"{value} {unit[0].strip().translate(_AS_ASCII)}", kind, number)
     if value != "1":
         yield Entity(start, text[start:end], value, kind, number)
 

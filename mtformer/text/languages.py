@@ -61,6 +61,11 @@ def letters_of(code: str) -> str | None:
     return next((letters for letters, codes in _LETTERS.items() if language in codes.split()), None)
 
 
+def has_latin_units(code: str) -> bool:
+    """Return whether a language writes "5 km", as far as is known, as those in Latin and East Asian letters do."""
+    return letters_of(code) in (_LATIN, None) or has_many_characters(code)
+
+
 def is_written_from_right(code: str) -> bool:
     """Return whether a language is written from right to left, as far as is known."""
     return (letters_of(code) or "")[:1] in ("\u0590", "\u0600")  # Hebrew, Arabic

@@ -21,7 +21,7 @@ _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15
-    rf"(?:{PLAIN})[%°]?[-–~～][$€£¥₹₽]?(?:{PLAIN})(?![-–~～.,．:'’]?\d|[十百千{_SIGNS}])"
+    rf"(?:{PLAIN})[%°]?[-–~～][$€£¥￥₹₽]?(?:{PLAIN})(?![-–~～.,．:'’]?\d|[十百千{_SIGNS}])"
 )
 UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
 _NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")

@@ -169,7 +169,7 @@ def with_slots(
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
     parts, originals, fillings, names, place = [], {}, {}, [], 0
     for entity in _candidates(text, src_lang, n_tokens):
-        if entity.start < place or not _is_free(entity, kept):
+        if entity.start < place or not _is_free(entity, kept) or not entity.suits(tgt_lang):
             continue
         names += [entity.text] * (entity.kind == NAME)
         if free[entity.kind]:
