@@ -82,8 +82,8 @@ def cell(row: StressRow) -> str:
     """Show chrF2, its share of that of clean text, and how much of what the perturbation added is kept."""
     shown = "–" if row.chrf is None else f"{row.chrf:.1f}"
     if row.chrf is not None and row.clean_chrf:
-        shown += f" ({row.chrf / row.clean_chrf:.1%})"
-    return f"{shown}, {row.added.share:.0%} kept" if row.added.share is not None else shown
+        shown += f" ({100 * row.chrf / row.clean_chrf:.1f} %)"
+    return f"{shown}, {100 * row.added.share:.0f} % kept" if row.added.share is not None else shown
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def measure(arm: str, scale: int, n_updates: int, n_sentences: int) -> None:
         seconds.append(time.process_time() - started)
     memory = peak_memory(torch.device("cpu")) / 2**30
     size = f"{4 * n_trained / 1e6:,.1f}"
-    row = (arm, f"{n_trained:,}", size, f"{n_trained / n_all:.2%}", f"{memory:.1f}")
+    row = (arm, f"{n_trained:,}", size, f"{100 * n_trained / n_all:.2f} %", f"{memory:.1f}")
     print(*row, f"{statistics.median(seconds[1:]):.1f}", sep="\t")
 
 

@@ -116,7 +116,9 @@ def main() -> None:
     ):
         shapes = {(len(batch.indices), batch.src_length, batch.tgt_length) for batch in plan}
         n_places = sum(len(batch.indices) * (batch.src_length + batch.tgt_length) for batch in plan)
-        print(f"{name} shapes: {len(plan)} batches, {len(shapes)} shapes, {1 - n_tokens / n_places:.1%} padding")
+        print(
+            f"{name} shapes: {len(plan)} batches, {len(shapes)} shapes, {100 * (1 - n_tokens / n_places):.1f} % padding"
+        )
     print("\n| model | precision | shapes | tokens per CPU second | kernels generated | memory |")
     print("|---|---|---|---|---|---|")
     for model in arguments.models:

@@ -148,7 +148,7 @@ def compare(bundle: Bundle, path: Path, arguments: argparse.Namespace) -> None:
                 n_equal = sum(ours == theirs for ours, theirs in zip(found, expected[beam], strict=True))
                 print(
                     f"{quantization}, beam {beam}: {score(found):.2f} BLEU, {ms:.1f} ms a sentence, "
-                    f"{n_equal / len(found):.1%} of the translations equal torch's"
+                    f"{100 * n_equal / len(found):.1f} % of the translations equal torch's"
                 )
             _, ms = translations(page, "plain", requests(1)[: arguments.logits])
             print(f"{quantization}, beam 1, without WebAssembly: {ms:.1f} ms a sentence")

@@ -262,7 +262,7 @@ def main() -> None:
     print(f"{len(made)} documents: {', '.join(f'{n} {suffix}' for suffix, n in suffixes.items())}")
     print(f"{len(made) - len(set(problems))} of {len(made)} as they have to be, {n_rendered} rendered by LibreOffice")
     print(memory(languages))
-    print(f"tags around exactly the right words: {n_right} of {n_all} ({n_right / n_all:.1%})")
+    print(f"tags around exactly the right words: {n_right} of {n_all} ({100 * n_right / n_all:.1f} %)")
     sys.exit(1 if problems else 0)
 
 

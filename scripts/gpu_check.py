@@ -273,7 +273,9 @@ def rows_of(
     if device:
         seconds, waits = training(shape, device, precision)
     mfu = (
-        f"{cost.flops / seconds / machine.flops:.1%}" if seconds else f"{cost.flops / cost.seconds / machine.flops:.1%}"
+        f"{100 * cost.flops / seconds / machine.flops:.1f} %"
+        if seconds
+        else f"{100 * cost.flops / cost.seconds / machine.flops:.1f} %"
     )
     rows = [row(shape, f"update of {shape.max_tokens:,} tokens", cost, shape.max_tokens, seconds, waits, mfu)]
     for n, k in BATCHES if device is None or device.type == "cuda" else BATCHES[:1]:

@@ -65,7 +65,9 @@ def main() -> None:
     sources, references, expected = zip(*cases(*languages, args.n), strict=True)
     found = placed(Translator.load(bundle, "cpu"), sources, references)
     right = [text == other for text, other in zip(found, expected, strict=True)]
-    print(f"{sum(right)} of {len(right)} tags are around exactly the right words ({sum(right) / len(right):.1%})")
+    print(
+        f"{sum(right)} of {len(right)} tags are around exactly the right words ({100 * sum(right) / len(right):.1f} %)"
+    )
     wrong = [
         case for case, is_right in zip(zip(sources, found, expected, strict=True), right, strict=True) if not is_right
     ]

@@ -196,7 +196,9 @@ def main() -> None:
         weights = f"{head.right_weight:12.2f} {head.wrong_weight:6.2f}"
         print(f"{head.kind:<9}  {head.layer:>5} {head.number:>5} {shares}  {weights}")
     best = heads[0]
-    print(f"best: {best.kind}, layer {best.layer}, head {best.number}, right in {best.share:.1%} of the sentences")
+    print(
+        f"best: {best.kind}, layer {best.layer}, head {best.number}, right in {100 * best.share:.1f} % of the sentences"
+    )
 
 
 if __name__ == "__main__":

@@ -367,4 +367,4 @@ def test_the_report_compares_runs_without_and_with_augmentation(
     assert with_capitals[1] < plain[1]  # tokens of text in capitals
     rows = [re.split(r" *\| *", line.strip("| ")) for line in stress.strip().split("\n")]
     assert [row[0] for row in rows[2:5]] == ["clean", "all caps", "title case"]
-    assert all(len(row) == 5 for row in rows) and rows[2][1].endswith("(100.0%)")
+    assert all(len(row) == 5 for row in rows) and rows[2][1].endswith("(100.0 %)")

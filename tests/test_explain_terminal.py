@@ -167,7 +167,7 @@ def test_the_account_is_complete(trained: Project, trace: Trace) -> None:
     assert f"→ {trace.target.text}" in text
     assert "\x1b" not in text
     for step in trace.steps:
-        assert f"→ {step.choice.token.text} {step.choice.probability:.1%}" in text
+        assert f"→ {step.choice.token.text} {100 * step.choice.probability:.1f} %" in text
         shifted = " ".join(token.text for token in trace.decoder_input[: step.number])
         assert f"{step.number:>3}  {shifted}\n" in text
     for finished in trace.tree.finished:

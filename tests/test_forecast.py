@@ -121,25 +121,25 @@ def test_a_dry_run_finds_what_is_wrong(project: Project) -> None:
 
 
 def test_a_warm_up_that_the_run_shortens_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    shortened = "2 steps instead of 1,000, 10% of the run"
+    shortened = "2 steps instead of 1,000, 10 % of the run"
     dry = ("train", project.config, "--dry-run", "--set", "training.warmup_steps=1_000")
     assert rows(project.mtformer(*dry).stdout)["warm-up"] == shortened
     post_norm = project.mtformer(*dry, "--set", "model.norm=post").stdout
-    assert rows(post_norm)["warm-up"] == "7 steps instead of 1,000, 33% of the run"
+    assert rows(post_norm)["warm-up"] == "7 steps instead of 1,000, 33 % of the run"
     long = project.mtformer(*dry, "--set", "training.max_steps=10_000").stdout
     assert rows(long)["warm-up"] == "1,000 steps"
     about_as_long = project.mtformer(*dry, "--set", "training.max_steps=9_800").stdout
     assert rows(about_as_long)["warm-up"] == "1,000 steps"
     monkeypatch.setattr("mtformer.training.forecast._until_limit", lambda *args: (40, 1))
     by_the_clock = project.mtformer(*dry, "--set", "training.max_steps=null", "--set", "training.max_minutes=6").stdout
-    assert rows(by_the_clock)["warm-up"] == "4 steps instead of 1,000, 10% of the run"
+    assert rows(by_the_clock)["warm-up"] == "4 steps instead of 1,000, 10 % of the run"
 
 
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"max_steps": 10}, "a warm-up of 1 step instead of 1,000, 10% of the run"),
-        ({"max_steps": 20}, "a warm-up of 2 steps instead of 1,000, 10% of the run"),
+        ({"max_steps": 10}, "a warm-up of 1 step instead of 1,000, 10 % of the run"),
+        ({"max_steps": 20}, "a warm-up of 2 steps instead of 1,000, 10 % of the run"),
         ({"max_steps": 20, "warmup_steps": 2}, ""),
         ({"max_steps": None, "max_minutes": 0.01}, "a warm-up of 1,000 steps, but at most 0.001 minutes"),
         ({"max_steps": None, "max_minutes": 0.01, "warmup_steps": 0}, ""),

@@ -241,8 +241,8 @@ def test_a_threshold_is_chosen_by_the_curve(project: Project, tmp_path: Path) ->
     assert printed.status == 0, printed.stderr
     table = [line.split() for line in printed.stdout.splitlines()]
     assert table[0] == "kept pairs --min-score the last pair that is kept".split()
-    assert table[1] == "100% 20 0.0 e0 ||| d0".split()
-    assert table[-1] == "10% 2 0.18 e18 ||| d18".split()
+    assert table[1] == "100 % 20 0.0 e0 ||| d0".split()
+    assert table[-1] == "10 % 2 0.18 e18 ||| d18".split()
     for option in (["--min-score", "0.15"], ["--share", "0.25"]):
         result = project.mtformer("data", "select", scored, *option, "--output", kept)
         assert (result.status, "kept 5 of 20 pairs" in result.stderr) == (0, True), result.stderr
@@ -256,7 +256,7 @@ def test_pairs_that_score_the_same_are_kept_together(project: Project, tmp_path:
     scored.write_text("".join(f'{{"en": "a{n}", "de": "b", "score": 0.5}}\n' for n in range(3)))
     assert project.mtformer("data", "select", scored, "--share", "0.4").stdout == scored.read_text()
     table = [line.split() for line in project.mtformer("data", "select", scored).stdout.splitlines()]
-    assert table[1:] == ["100% 3 0.5 a2 ||| b".split()]
+    assert table[1:] == ["100 % 3 0.5 a2 ||| b".split()]
 
 
 def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_beside_it(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_be
     scores = [0.0012345, 0.0012346, 0.12345, 0.12345, 0.12344, 0.99995, 0.99996, 1e-7, 0.3, 0.123456789]
     scored.write_text("".join(f'{{"en": "e{n}", "score": {score}}}\n' for n, score in enumerate(scores)))
     for line in describe(curve(scored)).splitlines()[1:]:
-        _, n_pairs, threshold, text = line.split()
+        _, _, n_pairs, threshold, text = line.split()
         assert select(scored, kept, min_score=float(threshold)) == (int(n_pairs), len(scores))
         assert text in [row["en"] for row in rows(kept)]
 

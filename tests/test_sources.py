@@ -296,7 +296,7 @@ def test_many_dropped_lines_deserve_a_warning(n_kept: int, warned: bool) -> None
     for line in range(10, 20):
         drops.add("too long", line)
     assert drops.warning("text.tsv", n_kept=8) == (
-        "text.tsv: 12 of 20 lines are dropped (60%): 10 too long (lines 10, 11, 12, 13, 14, …); 2 blank (lines 3, 5)"
+        "text.tsv: 12 of 20 lines are dropped (60 %): 10 too long (lines 10, 11, 12, 13, 14, …); 2 blank (lines 3, 5)"
     )
 
 

@@ -95,7 +95,7 @@ def test_a_memory_of_which_little_can_be_used_gets_a_warning(tmp_path: Path, cap
     (tmp_path / "empty.tsv").touch()
     assert len(TranslationMemory.read(tmp_path / "empty.tsv", "en", "de")) == 0
     few, none = caplog.messages
-    assert "memory.tmx: 1 of 2 lines is dropped (50%): 1 without de (line 5)" in few
+    assert "memory.tmx: 1 of 2 lines is dropped (50 %): 1 without de (line 5)" in few
     assert "empty.tsv has no pairs: nothing is reused" in none
 
 

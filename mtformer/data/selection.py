@@ -49,7 +49,7 @@ def describe(points: Sequence[CurvePoint]) -> str:
     """Return the curve as a table with the pair at each threshold."""
     n_pairs = points[0].n_kept
     rows = [
-        (f"{point.n_kept / n_pairs:.0%}", f"{point.n_kept:,}", f"{point.min_score}", " ||| ".join(point.texts))
+        (f"{100 * point.n_kept / n_pairs:.0f} %", f"{point.n_kept:,}", f"{point.min_score}", " ||| ".join(point.texts))
         for point in points
     ]
     header = ("kept", "pairs", "--min-score", "the last pair that is kept")

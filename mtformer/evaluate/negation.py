@@ -71,7 +71,7 @@ class Flips:
 
     def __str__(self) -> str:
         counts = f"{self.lost} of {self.pairs} lost, {self.added} of {self.pairs} added"
-        return f"negation  {self.share:.1%} of the translations flip: {counts}"
+        return f"negation  {100 * self.share:.1f} % of the translations flip: {counts}"
 
 
 def count_flips(pairs: Sequence[Pair], translations: Sequence[Pair], tgt_lang: str) -> Flips:

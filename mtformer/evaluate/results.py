@@ -93,7 +93,7 @@ class SetResult:
         """Show the scores first, one a line, then the analysis."""
         analysis, likelihood = self.analysis, self.likelihood
         lines = [score.to_text() for score in self.scores]
-        shares = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
+        shares = f"{100 * analysis.exact_matches:.1f} % exact, {100 * analysis.repetitions:.1f} % with repetitions"
         lines.append(f"{counted(self.n_sentences, 'sentence')}: {shares}, length ratio {self.length_ratio:.3f}")
         if likelihood.loss is not None:
             excluded = f" ({counted(likelihood.n_excluded, 'sentence')} excluded)" if likelihood.n_excluded else ""

@@ -156,7 +156,7 @@ class StressRow:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
+    return "–" if share is None else f"{100 * share:.1f} %"
 
 
 @dataclass(frozen=True)

@@ -148,14 +148,14 @@ def _decoding(trace: Trace, view: View) -> Iterator[str]:
 def _candidates(step: Step, view: View) -> str:
     """Show the choice and as many of the others as fit on a line."""
     choice = step.choice
-    line = f"→ {choice.token.printable} {choice.probability:.1%}"
+    line = f"→ {choice.token.printable} {100 * choice.probability:.1f} %"
     if choice.forced:
         line += f" (forced, rank {choice.rank})"
     elif choice.rank > 1:
         line += f" (rank {choice.rank})"
     used, shown = text_width(line), [view.bold(line)]
     for candidate in step.candidates:
-        text = f"   {candidate.token.printable} {candidate.probability:.1%}"
+        text = f"   {candidate.token.printable} {100 * candidate.probability:.1f} %"
         if candidate is choice:
             continue
         used += text_width(text)

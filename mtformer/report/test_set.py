@@ -156,8 +156,8 @@ def test_set_scores(translated: TranslatedTestSet) -> Iterator[Html]:
         ("search", translated.search),
         ("length ratio", f"{result.length_ratio:.3f}"),
         ("brevity penalty", f"{penalty:.3f}"),
-        ("equal to a reference", f"{result.analysis.exact_matches:.1%}"),
-        ("repeat a phrase", f"{result.analysis.repetitions:.1%}"),
+        ("equal to a reference", f"{100 * result.analysis.exact_matches:.1f} %"),
+        ("repeat a phrase", f"{100 * result.analysis.repetitions:.1f} %"),
     ]
     yield element("div", facts(about[:5]), facts(about[5:]), class_="columns")
 

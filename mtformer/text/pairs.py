@@ -106,7 +106,7 @@ class Drops:
             return ""
         reasons = "; ".join(self._describe(reason, count) for reason, count in self.counts.most_common())
         dropped = f"{self.total:,} of {counted(n_lines, 'line')} {'is' if self.total == 1 else 'are'} dropped"
-        return f"{source}: {dropped} ({self.total / n_lines:.0%}): {reasons}"
+        return f"{source}: {dropped} ({100 * self.total / n_lines:.0f} %): {reasons}"
 
     def _describe(self, reason: str, count: int) -> str:
         shown = ", ".join(f"{line}" for line in self.lines[reason])

@@ -65,7 +65,9 @@ def forecast(trainer: Trainer) -> Forecast:
         "vocabulary": f"{model.src_embedding.num_embeddings:,} source, {model.tgt_embedding.num_embeddings:,} target",
         "pairs": f"{len(corpus):,}, {sum(corpus.dropped.values()):,} dropped",
         "an epoch": f"{counted(trainer.steps_per_epoch, 'step')}, {n_src:,} source and {n_tgt:,} target tokens",
-        "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
+        "padding": (
+            f"{100 - 100 * n_tgt / n_padded:.1f} % of the target side, batches of up to {settings.max_tokens:,} tokens"
+        ),
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
         "optimizer": f"{settings.optimizer}, learning rate up to {settings.learning_rate:g}",
         "warm-up": shortened_warmup(trainer, n_steps) or counted(settings.warmup_steps, "step"),
@@ -84,7 +86,7 @@ def _where(trainer: Trainer) -> str:
 def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
     """Return the length of the warm-up if a run of ``n_steps`` shortens it noticeably, otherwise an empty string."""
     given, longest = trainer.settings.warmup_steps, round(trainer.warmup_share * n_steps)
-    shortened = f"{counted(longest, 'step')} instead of {given:,}, {trainer.warmup_share:.0%} of the run"
+    shortened = f"{counted(longest, 'step')} instead of {given:,}, {100 * trainer.warmup_share:.0f} % of the run"
     return shortened if longest < _HARDLY_SHORTER * given else ""
 
 

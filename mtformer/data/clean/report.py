@@ -54,7 +54,7 @@ def _describe(source: SourceCheck) -> str:
     if not n_pairs:
         return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
-    share = f" ({n_bad / n_pairs:.1%})" if n_bad else ""
+    share = f" ({100 * n_bad / n_pairs:.1f} %)" if n_bad else ""
     once = " once realigned" if source.slips else ""
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
@@ -64,7 +64,8 @@ def _describe(source: SourceCheck) -> str:
         lines.append(f"  switched off or limited: {names}: {why}")
     if source.problems:
         rows = [
-            [f"  {FILTERS[name]}", name, f"{n:,}", f"{n / n_pairs:.2%}"] for name, n in source.problems.most_common()
+            [f"  {FILTERS[name]}", name, f"{n:,}", f"{100 * n / n_pairs:.2f} %"]
+            for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
     if leaked := source.problems[HELD_OUT]:
@@ -102,12 +103,12 @@ def _describe_lengths(lengths: Lengths) -> str:
     return (
         f"lengths of {lengths.n_pairs:,} random training pairs, with a tokenizer of {lengths.vocab_size:,} tokens\n"
         f"{as_table(header, rows)}\n"
-        f"  data.max_length = {lengths.max_length} drops {lengths.cut:.2%} of the pairs"
+        f"  data.max_length = {lengths.max_length} drops {100 * lengths.cut:.2f} % of the pairs"
     )
 
 
 def _row(name: str, side: SideLengths) -> list[str]:
-    return [name, *map(str, side.percentiles.values()), f"{side.mean:.1f}", f"{side.spelled_in_bytes:.2%}"]
+    return [name, *map(str, side.percentiles.values()), f"{side.mean:.1f}", f"{100 * side.spelled_in_bytes:.2f} %"]
 
 
 def as_json(checkup: Checkup) -> dict[str, Any]:
