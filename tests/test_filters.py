@@ -19,6 +19,7 @@ from mtformer.config import LanguagePair, load_config, parse_source
 from mtformer.data.arrays import Ragged
 from mtformer.data.clean.filters import Filters, filters_of, reason_of
 from mtformer.data.clean.language import identifier, language_warning
+from mtformer.data.clean.learned import _logistic_regression
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
 from mtformer.data.clean.words import Association, EncodedPairs, HashTable, Words
 from mtformer.data.sources.parallel import ParallelText
@@ -368,6 +369,27 @@ def test_misaligned_pairs_are_found_and_others_are_kept(phrases: list[SentencePa
     assert found[~moved].mean() <= 0.02
     assert filters.learned is not None
     assert filters.learned.shares()["misaligned"] == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("n_good", [150, 1_001])
+def test_the_regressions_end_at_the_least_loss(n_good: int) -> None:
+    """Where its gradient is 0; the examples are as many as one block, or several and a part of one."""
+    random = np.random.default_rng(1)
+    good, bad = random.normal(size=(n_good, 3)), random.normal(0.5, 2, size=(n_good // 3, 3))
+    weights = _logistic_regression(good, bad)
+    both = np.concatenate([good, bad])
+    mean, scale = both.mean(axis=0), both.std(axis=0)
+
+    def loss(weights: np.ndarray) -> float:
+        constant = weights[-1] + mean @ weights[:-1]
+        entropy = np.logaddexp(0, good @ weights[:-1] + weights[-1]).mean()
+        entropy += np.logaddexp(0, -(bad @ weights[:-1] + weights[-1])).mean()
+        return float(len(both) * entropy / 2 + ((weights[:-1] * scale) ** 2).sum() / 2 + constant**2 / 2)
+
+    for direction in np.eye(4):
+        assert (loss(weights + 1e-4 * direction) - loss(weights - 1e-4 * direction)) / 2e-4 == pytest.approx(
+            0, abs=1e-3
+        )
 
 
 def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None:

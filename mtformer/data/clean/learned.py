@@ -49,6 +49,7 @@ _LEVELS = (0.3, 0.5)  # quantiles of the scores of copies, above which scores ar
 _DEVIATIONS = 1.0  # standard deviations of a count, by which it may be too low by chance
 _ROUNDING = 1e-6  # of a score, which depends on how many pairs are scored at once
 _MOST_STEPS, _SMALLEST_STEP = 20, 1e-6  # of the regressions
+_BLOCK = 200  # examples that are multiplied at once; for more, BLAS starts threads, which a busy machine delays
 FEWEST_PAIRS = 2_000  # that teach anything
 _FEWEST_EXAMPLES = 100  # of each half
 _MOST_CELLS = 2**22  # of each half: 64 to 300 megabytes while learning
@@ -227,10 +228,13 @@ def _logistic_regression(good: Features, bad: Features) -> Floats:
     features = np.column_stack([(features - mean) / scale, np.ones(len(features))])
     weights = np.zeros(features.shape[1])
     for _ in range(_MOST_STEPS):
-        probabilities = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
-        gradient = features.T @ (importance * (probabilities - labels)) + weights
-        curvature = importance * probabilities * (1 - probabilities)
-        hessian = (features * curvature[:, None]).T @ features + np.eye(len(weights))
+        gradient, hessian = weights.copy(), np.eye(len(weights))
+        for first in range(0, len(features), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            rows = features[block]
+            probabilities = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
+            gradient += (importance[block] * (probabilities - labels[block])) @ rows
+            hessian += rows.T @ (rows * (importance[block] * probabilities * (1 - probabilities))[:, None])
         step = np.linalg.solve(hessian, gradient)
         weights -= step
         if abs(step).max() < _SMALLEST_STEP:
