@@ -23,6 +23,7 @@ from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
+from mtformer.support.progress import Progress
 from mtformer.text.pairs import SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
@@ -341,6 +342,23 @@ def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
     assert len(checkup.check(load_config(slipped)).sources) == 3
     assert scored.count(N_PAIRS) == 1
     assert len(calls) == 2  # the text as it stands, and realigned
+
+
+def test_the_progress_of_checking_begins_after_learning(slipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rate would be that of learning."""
+    order: list[str] = []
+
+    def noted(name: str, work: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            order.append(name)
+            return work(*arguments, **options)
+
+        return wrapped
+
+    monkeypatch.setattr(LearnedRules, "learn", noted("learn", LearnedRules.learn))
+    monkeypatch.setattr(checkup, "Progress", noted("check", Progress))
+    checkup.check(load_config(slipped))
+    assert order == ["learn", "check"] * 2  # the text as it stands, and realigned
 
 
 def least_cost(costs: dict[int, NDArray[np.float64]], border: float) -> float:

@@ -288,6 +288,8 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
 
 def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
     """Apply the rules of sources to their text, and yield the text."""
+    for source in sources:
+        source.filters.learn()  # before the progress of judging, whose rate would be wrong
     judge = partial(_judge, [source.filters for source in sources])
     with Progress(what, unit="pairs") as progress:
         portions = text_portions([source.part for source in sources], [source.blank for source in sources])

@@ -82,20 +82,22 @@ class Filters:
         self.key = f"{VERSION} {libraries} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
 
     def __getstate__(self) -> dict[str, object]:
-        self._learn()
+        self.learn()
         return self.__dict__
 
     @property
     def learned(self) -> LearnedRules | None:
         """The rules learned from the sample, which is read when it is needed: a text in the cache needs no filters."""
-        self._learn()
+        self.learn()
         return self._learned
 
-    def _learn(self) -> None:
+    def learn(self) -> None:
+        """Read the sample and learn from it, if that has not happened yet."""
         sample, self._sample = self._sample, ()
         if not sample or set(LEARNED).isdisjoint(self.names):
             return
         pairs = sample_of(sample)
+        log.info("%s: learning from %s what good ones look like", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, reason in zip(pairs, plain, strict=True) if reason is None]
         if DIACRITICS in self.names:
@@ -123,7 +125,7 @@ class Filters:
     @property
     def inactive(self) -> dict[str, str]:
         """Reasons why rules find nothing in this text, or only some of the faults, by name."""
-        self._learn()
+        self.learn()
         reasons = dict(self._inactive)
         unknown = [code for code in self._languages if not LanguageTest(code).is_possible]
         if unknown:
@@ -139,7 +141,7 @@ class Filters:
 
     def repaired(self, pair: SentencePair) -> tuple[SentencePair, list[Change]]:
         """Return a pair after all possible repairs, and the repairs."""
-        self._learn()
+        self.learn()
         by_side = []
         for spelling in self._spellings or (None, None):
             repairs: dict[str, Repair] = {"encoding": decoded, "markup": without_markup}
@@ -163,7 +165,7 @@ class Filters:
             pairs: the pairs.
             align: return these log odds; else None, which is also returned if nothing was learned.
         """
-        self._learn()
+        self.learn()
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
         if self._spellings:
             rules[DIACRITICS] = partial(_is_misspelled, self._spellings)
