@@ -3,11 +3,12 @@
 
 const LATIN = "A-Za-z0-9_\u00c0-\u024f";
 const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";
+const TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn";
 const ADDRESS =
-  `(?:https?://|www\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
+  `(?:https?://|www\\.|HTTPS?://|WWW\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
   `|(?<![${LATIN}.+\\-])[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+` +
   // Domains of most countries are also words, before which a space may be missing.
-  `|(?<![${LATIN}.\\-])(?:[a-z0-9\\-]+\\.)+(?:com|org|net|edu|gov|eu|uk|de|fr|cz|cn)(?![${LATIN}\\-])` +
+  `|(?<![${LATIN}.\\-])(?:[A-Za-z0-9\\-]+\\.)+(?:${TOP_LEVEL}|${TOP_LEVEL.toUpperCase()})(?![${LATIN}\\-])` +
   `(?:/[^${SPACE}<>"'${CHINESE}]*(?<![.,;:!?)\\]]))?`;
 const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${LATIN}])`;
 const EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js";
@@ -16,7 +17,8 @@ const CODE =
   `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){2}(?: (?=[A-Z]*[0-9])[A-Z0-9]{4}){1,5}` +
   `(?: (?=[A-Z]*[0-9])[A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
-  `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])`;
+  `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])|` +
+  `(?<![${LATIN}.\\-])[0-9]+-[A-Z]{1,2}[0-9]*(?:-[A-Z0-9]+)*(?![${LATIN}\\-])`; // but not 90-PS-Motor
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
 const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
@@ -46,7 +48,7 @@ const FOUND = new RegExp(
     `|(?<![\\p{Nd}.,:/\\-])(?<date>${DATE})(?![\\p{Nd}:/])|(?<![A-Za-z_\\p{Nd}])(?<range>${RANGE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?<time>${TIME})(?![\\p{Nd}:/])|(?<groups>${GROUPS})` +
     "|(?:(?<![A-Za-z_\\p{Nd}])|(?<=\\p{Nd}x))" +
-    `(?:(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
+    `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞])|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
 const SIGN = "(?:[$€£¥￥₹₽]|&(?:euro|pound|yen);)";
@@ -79,14 +81,15 @@ const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]
 const NEAR = 20; // characters around a slot that tell whether it is glued
 const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
 const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
+const WHOLE_NAME = `(?:O['’]|Ma?c)?${LATIN_NAME}`; // O'Connor, McDonald
 // Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun.
 const [CAPITALIZED, CAPITALIZED_IN_GERMAN] = ["[ \\-]", " "].map((between) => {
-  const name = `${LATIN_NAME}(?:${between}${LATIN_NAME})*`;
+  const name = `${WHOLE_NAME}(?:${between}${WHOLE_NAME})*`;
   return new RegExp(`(?<![A-Za-z\\u00c0-\\u017f'’\\-])${name}(?![A-Za-z\\u00c0-\\u017f])`, "gu");
 });
 const INSIDE = new RegExp(`(?<=[a-z,;] )${LATIN_NAME}(?![A-Za-z\\u00c0-\\u017f])`, "gu"); // a sentence
 const FEWEST_SHARED_LETTERS = 3; // of a name and what it may have become
-const NAME_WORD = new RegExp(`[${LETTER}]+`, "gu");
+const NAME_WORD = new RegExp(`(?:O['’])?[${LETTER}]+`, "gu");
 const CAPITALIZED_NOUNS = ["de", "lb"];
 const DETERMINED = new RegExp(
   `(?:\\p{Nd}|(?<![${WORD}])(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?` +

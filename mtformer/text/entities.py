@@ -25,21 +25,23 @@ SLOT = re.compile("[\ue000-\ue00f]")  # what stands for them in the texts of a m
 
 _LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
 _CHINESE = r"\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
+_TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"
 _ADDRESS = (
-    rf"(?:https?://|www\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])"
+    rf"(?:https?://|www\.|HTTPS?://|WWW\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])"
     rf"|(?<![{_LATIN}.+-])[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
     # Domains of most countries are also words, before which a space may be missing.
-    rf"|(?<![{_LATIN}.-])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|eu|uk|de|fr|cz|cn)(?![{_LATIN}-])"
+    rf"|(?<![{_LATIN}.-])(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()})(?![{_LATIN}-])"
     rf"(?:/[^\s<>\"'{_CHINESE}]*(?<![.,;:!?)\]]))?"
 )
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
-_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D
+_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 12345-AB
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
     rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
-    rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])"
+    rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
+    rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
@@ -69,7 +71,7 @@ _FOUND = re.compile(
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
     rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
     r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
-    rf"(?:(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
+    rf"(?:(?P<fraction>\d*[¼-¾⅐-⅞])|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
@@ -90,10 +92,11 @@ FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
 }
 _LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"(?:O['’])?[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
+_WHOLE_NAME = rf"(?:O['’]|Ma?c)?{LATIN_NAME}"  # O'Connor, McDonald
 _CAPITALIZED, _CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
-    re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){LATIN_NAME}(?:{between}{LATIN_NAME})*(?![A-Za-z\u00c0-\u017f])")
+    re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_WHOLE_NAME}(?:{between}{_WHOLE_NAME})*(?![A-Za-z\u00c0-\u017f])")
     for between in ("[ -]", " ")
 )
 _CAPITALIZED_NOUNS = ("de", "lb")
@@ -194,7 +197,7 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
             yield from _amounts(text, match.start() + number.start(), number[0], value_of(number[0]), language)
         if kind in ("code", "slot"):
             yield Entity(match.start(), match[0], match[0], NAME)
-        elif kind in ("date", "phone", "time"):
+        elif kind in ("date", "phone", "time", "fraction"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
