@@ -160,7 +160,7 @@ def test_full_width_units_stay_in_east_asia_only() -> None:
         "Ich mag Computerlinguistik.",
         "Ich mag Äpfel.",
         "Ich mag Achtung.",
-        "Ich mag Pralinen.",
+        "Ich mag Pralinen, Kekse, Logik und Burger.",
         "Ich habe Kraft und Durst.",
     ],
 )

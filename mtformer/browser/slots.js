@@ -102,7 +102,7 @@ const GENITIVE = new RegExp(`(?<![${WORD}])[A-ZÄÖÜ][${WORD}]*s [„»"]?$`, "
 const FEWEST_TOKENS_OF_RARE = 4; // of a word that training has hardly seen
 const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is spelled
 const NOUN = new RegExp( // of German
-  "[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)(?:e|[ns])?|e[ns]|ch|st|[lr]n|te|[fhk]t)$",
+  "[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)[ns]?|e[nrs]?|ik|ch|st|[lr]n|[fhk]t)$",
 );
 
 /** Puts slots into texts of one language that are translated into another; languages are as describe_texts has them. */

@@ -110,7 +110,7 @@ _GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
 FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
 _NOUN = re.compile(  # of German
-    r"[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)(?:e|[ns])?|e[ns]|ch|st|[lr]n|te|[fhk]t)$"
+    r"[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)[ns]?|e[nrs]?|ik|ch|st|[lr]n|[fhk]t)$"
 )
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
