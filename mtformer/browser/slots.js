@@ -128,7 +128,7 @@ class SlotMaker {
         const slot = free[kind].shift();
         originals.set(slot, written);
         fillings.set(slot, this.written(entity));
-        slotted += text.slice(place, start) + slot;
+        slotted += text.slice(place, start) + slot + (/['’]$/.test(number) ? " " : ""); // French "2 millions d'"
         place = start + written.length;
       } else if (written.search(SLOT) === 0) return null;
     }
@@ -274,9 +274,9 @@ function inDigits(value, { group }) {
   return value.replace(/\B(?=(?:\d{3})+$)/g, group);
 }
 
-/** The pattern of a word such as "million" after a number; not of French "millions d'euros". */
+/** The pattern of a word such as "million" after a number. */
 function largeWord({ large_words: { pattern } }, flags = "y") {
-  return new RegExp(`${OPTIONAL_SPACE}(?:${pattern || "(?!)"})(?![${WORD}]| d['’])`, `iu${flags}`);
+  return new RegExp(`[\\- \\u00a0\\u202f]?(?:${pattern || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
 }
 
 function zerosOf(word) {

@@ -161,6 +161,10 @@ class Entity(NamedTuple):
         written = self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
         return written if not self.number or base_language(tgt_lang) in _WITH_MYRIADS else written.translate(_AS_ASCII)
 
+    def with_slot(self, slot: str) -> str:
+        """Return a slot as it stands for this in a text: apart from the next word for French "2 millions d'"."""
+        return f"{slot} " if self.number.endswith(("'", "’")) else slot
+
     def suits(self, language: str) -> bool:
         """Tell whether a language has the same unit: not one in Latin letters if it is written in others."""
         unit = self.text.replace(self.number, "") if self.number else ""
@@ -203,8 +207,8 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
 
 @lru_cache
 def _large(language: str) -> re.Pattern[str]:
-    """Return the pattern of a word such as "million" after a number; not of French "millions d'euros"."""
-    return re.compile(rf"{_GAP}(?:{large_words(language) or '(?!)'})(?!\w| d['’])", re.IGNORECASE)
+    """Return the pattern of a word such as "million" after a number."""
+    return re.compile(rf"[- \u00a0\u202f]?(?:{large_words(language) or '(?!)'})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
 
 
 def _in_full(number: str, word: re.Match[str]) -> str:

@@ -175,7 +175,7 @@ def with_slots(
         if free[entity.kind]:
             slot = free[entity.kind].pop(0)
             originals[slot], fillings[slot] = entity.text, entity.written_for(src_lang, tgt_lang)
-            parts += [text[place : entity.start], slot]
+            parts += [text[place : entity.start], entity.with_slot(slot)]
             place = entity.end
         elif entity.text in SLOTS:
             return None
@@ -255,5 +255,5 @@ def _is_free(entity: Entity, spans: Iterable[Span]) -> bool:
 
 def _replaced(text: str, placed: Mapping[str, Entity]) -> str:
     for entity, slot in sorted(((entity, slot) for slot, entity in placed.items()), reverse=True):
-        text = text[: entity.start] + slot + text[entity.end :]  # places to the left stay
+        text = text[: entity.start] + entity.with_slot(slot) + text[entity.end :]  # places to the left stay
     return text
