@@ -14,13 +14,15 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 from numpy.typing import NDArray
 
-from mtformer.config import Config, load_config, parse_source
+from mtformer.config import Config, LanguagePair, load_config, parse_source
 from mtformer.data.clean import checkup
-from mtformer.data.clean.checkup import check
+from mtformer.data.clean.checkup import SourceCheck, check
+from mtformer.data.clean.filters import Filters, Judgement, reason_of
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.realign import Passage, RealignedText, align, find_passages
 from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store import Portion
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
@@ -108,6 +110,18 @@ def test_problems_are_counted_with_examples_by_line(report: dict[str, Any]) -> N
     assert train["problems"].get("misaligned", 0) < 5  # of the pairs as --fix realigns them
     assert [(one["use"], one["problems"]) for one in others] == [("valid", {}), ("test", {})]
     assert report["problems"] == sum(train["problems"].values()) + len(train["out_of_alignment"])
+
+
+def test_the_most_certain_examples_come_first_or_else_the_first_ones() -> None:
+    filters = Filters(["misaligned", "copy"], LanguagePair("en", "de"))
+    found = SourceCheck(ParallelText([], "en", "de"), "train", filters)
+    for first, certainty in ((1, [0.5, 0.0, 3.0, 0.0]), (5, [0.0, 1.0, 2.0, 0.0])):
+        pairs = [SentencePair(f"source {line}", f"target {line}") for line in range(first, first + 4)]
+        reasons: list[str | None] = [reason_of("misaligned" if value else "copy") for value in certainty]
+        portion = Portion(0, LanguagePair("en", "de"), pairs, list(range(first, first + 4)))
+        found.add(portion, Judgement(reasons, np.array(certainty), None))
+    lines = {rule: [example.line for example in examples] for rule, examples in found.examples.items()}
+    assert lines == {"misaligned": [3, 7, 6], "copy": [2, 4, 5]}
 
 
 def test_lengths_are_those_of_the_tokenizer_of_the_config(report: dict[str, Any]) -> None:

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
-from mtformer.data.clean.filters import LEARNED, Filters, filters_of, of_direction, rule_of
+from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction, rule_of
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.realign import Passage, RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
@@ -136,7 +137,6 @@ class SourceCheck:
         n_lost: how many more it had before it was realigned: those of sources without a translation.
         blank: lines that contain no pair.
         rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
-        examples: the first pairs that each rule would drop.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
         passages: all of its pairs, by how far away the translations of the sources are.
         slips: those passages that are out of alignment.
@@ -149,10 +149,10 @@ class SourceCheck:
     n_lost: int = 0
     blank: Drops = field(default_factory=Drops)
     rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
-    examples: dict[str, list[Example]] = field(default_factory=dict)
     n_exact: int = 0
     passages: list[Passage] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
+    _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
     _rules: list[NDArray[np.int8]] = field(default_factory=list)
     _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
@@ -183,20 +183,30 @@ class SourceCheck:
         counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
         return +Counter({MISALIGNED: self.n_lost}) + Counter(dict(zip(self.filters.names, counts, strict=True)))
 
-    def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
-        """Add the next pairs, with the reasons to drop them and their log odds of being misaligned."""
-        rules = [reason and rule_of(reason) for reason in self.filters.corpus_reasons(portion.pairs, reasons)]
-        for rule, pair, line in zip(rules, portion.pairs, portion.lines, strict=True):
-            if rule and len(self.examples.setdefault(rule, [])) < _EXAMPLES:
-                self.examples[rule].append(Example(*pair, line))
+    @property
+    def examples(self) -> dict[str, list[Example]]:
+        """Some pairs that each rule would drop, the most certain ones first, or else the first ones."""
+        return {rule: [example for _, example in found] for rule, found in self._examples.items()}
+
+    def add(self, portion: Portion, judgement: Judgement) -> None:
+        """Add the next pairs, with what the rules for single pairs say of them."""
+        reasons = self.filters.corpus_reasons(portion.pairs, judgement.reasons)
+        rules = [reason and rule_of(reason) for reason in reasons]
+        certainty = judgement.certainty.tolist()
+        for rule, pair, line, certain in zip(rules, portion.pairs, portion.lines, certainty, strict=True):
+            if rule:
+                found = self._examples.setdefault(rule, [])
+                found.append((certain, Example(*pair, line)))
+                found.sort(key=itemgetter(0), reverse=True)
+                del found[_EXAMPLES:]
         leaked = [pair for rule, pair in zip(rules, portion.pairs, strict=True) if rule == HELD_OUT]
         self.n_exact += sum(self.filters.held_out.contains(leaked, languages=self.languages, near=False))
         self.n_pairs += len(portion.pairs)
         numbers = [self.filters.names.index(rule) if rule else -1 for rule in rules]
         self._rules.append(np.array(numbers, dtype=np.int8))
         self._lines.append(np.array(portion.lines))
-        if log_odds is not None:
-            self._log_odds.append(log_odds)
+        if judgement.log_odds is not None:
+            self._log_odds.append(judgement.log_odds)
 
     @property
     def realigned(self) -> RealignedText:
@@ -293,8 +303,8 @@ def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
     judge = partial(_judge, [source.filters for source in sources])
     with Progress(what, unit="pairs") as progress:
         portions = text_portions([source.part for source in sources], [source.blank for source in sources])
-        for portion, (reasons, log_odds) in in_order(judge, portions):
-            sources[portion.source].add(portion, reasons, log_odds)
+        for portion, judgement in in_order(judge, portions):
+            sources[portion.source].add(portion, judgement)
             progress.advance(len(portion.pairs))
             yield portion
     for source in sources:
@@ -320,6 +330,6 @@ def _checks(data: DataConfig) -> Iterator[SourceCheck]:
             yield SourceCheck(part, use, filters)
 
 
-def _judge(filters: Sequence[Filters], portion: Portion) -> tuple[list[str | None], NDArray[np.float64] | None]:
+def _judge(filters: Sequence[Filters], portion: Portion) -> Judgement:
     """Apply the rules that look at one pair at a time; other processes may call this."""
     return filters[portion.source].judge(portion.pairs, align=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, DataConfig, LanguagePair
 from mtformer.data.clean.language import LanguageTest
@@ -17,6 +17,7 @@ from mtformer.data.clean.repair import Change, Repair, decoded, repaired, withou
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import HashSet, HeldOut, ManyTargets, exact_key, near_key, repeated
 from mtformer.data.clean.spelling import Spelling
+from mtformer.data.clean.words import Floats
 from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
@@ -32,6 +33,20 @@ _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 DIACRITICS = "diacritics"
 LEARNED = (DIACRITICS, *CORRUPTIONS)  # the rules that a text teaches
+
+
+class Judgement(NamedTuple):
+    """What the rules for single pairs say of some pairs.
+
+    Attributes:
+        reasons: the reason to drop each pair; None to keep it.
+        certainty: of each pair that is dropped by what the text has taught, how certain that is; 0 for the others.
+        log_odds: of each pair for being misaligned; None if nothing was learned, or no rule needs them.
+    """
+
+    reasons: list[str | None]
+    certainty: Floats
+    log_odds: Floats | None
 
 
 class Filters:
@@ -154,30 +169,30 @@ class Filters:
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return the reason to drop each pair by the rules for single pairs."""
-        return self.judge(pairs)[0]
+        return self.judge(pairs).reasons
 
-    def judge(
-        self, pairs: Sequence[SentencePair], *, align: bool = False
-    ) -> tuple[list[str | None], NDArray[np.float64] | None]:
-        """Return the reasons to drop pairs, as :meth:`pair_reasons` does, and all log odds of being misaligned.
+    def judge(self, pairs: Sequence[SentencePair], *, align: bool = False) -> Judgement:
+        """Apply the rules for single pairs.
 
         Args:
             pairs: the pairs.
-            align: return these log odds; else None, which is also returned if nothing was learned.
+            align: return the log odds of being misaligned, even if no rule needs them.
         """
         self.learn()
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
         if self._spellings:
             rules[DIACRITICS] = partial(_is_misspelled, self._spellings)
         reasons = _apply(rules, pairs, [None] * len(pairs))
-        learned = self._learned
+        learned, certainty = self._learned, np.zeros(len(pairs))
         if not learned or not (align or learned.is_active):
-            return reasons, None
+            return Judgement(reasons, certainty, None)
         scores = learned.scores(pairs)
-        for place, name in enumerate(learned.corruptions(scores, self.names)):
+        names, excess = learned.corruptions(scores, self.names)
+        for place, name in enumerate(names):
             if name and not reasons[place]:
                 reasons[place] = reason_of(name)
-        return reasons, learned.misalignment_of(scores)
+                certainty[place] = excess[place]
+        return Judgement(reasons, certainty, learned.misalignment_of(scores))
 
     def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""

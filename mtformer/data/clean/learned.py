@@ -309,12 +309,17 @@ class LearnedRules:
                 scores[places] = self._classifier.scores(teacher.features(encoded))
         return scores
 
-    def corruptions(self, scores: Floats, names: Collection[str]) -> list[str | None]:
-        """Tell by their scores which pairs are corrupted, and in which way of some of :data:`CORRUPTIONS`."""
+    def corruptions(self, scores: Floats, names: Collection[str]) -> tuple[list[str | None], Floats]:
+        """Tell by their scores which pairs are corrupted, and in which way of some of :data:`CORRUPTIONS`.
+
+        Returns:
+            the ways, and by how much the scores exceed their thresholds, which is negative for other pairs.
+        """
         of_ways = [way.split()[0] for way in self._ways]
         excess = scores - np.where(np.isin(of_ways, list(names)), self._classifier.thresholds, np.inf)
-        worst = zip(excess.argmax(axis=1).tolist(), excess.max(axis=1).tolist(), strict=True)
-        return [of_ways[way] if largest >= 0 else None for way, largest in worst]
+        largest = excess.max(axis=1)
+        worst = zip(excess.argmax(axis=1).tolist(), (largest >= 0).tolist(), strict=True)
+        return [of_ways[way] if is_corrupted else None for way, is_corrupted in worst], largest
 
     def why_inactive(self, name: str) -> str | None:
         """Return the reason why one of :data:`CORRUPTIONS` cannot be found in this text; None if it can."""
