@@ -27,7 +27,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import SLOTS, with_slots
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_settings, read_tokens, with_rule
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import CONTEXT, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES
 
@@ -101,7 +101,7 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
         tokenizer = train_tokenizer(PAIRS, config, src_lang, tgt_lang, adjust=True)
         made[name] = (header_of(src_lang, tgt_lang), tokenizer)
     config = TokenizerConfig(vocab_size=500, joint=True)
-    tags = ["<2de>", "<2en>"]
+    tags = ["<2de>", "<2en>", CONTEXT]
     tokenizer = train_tokenizer(PAIRS, config, "en", "de", adjust=True, control_symbols=tags)
     words = tuple(sorted({word.lower() for pair in PAIRS for word in re.findall(r"[^\W\d_]+", pair.src)})[::2])
     header = header_of("mul", "mul", ("en-de", "de-en")).model_copy(update={"known_words": words})
@@ -140,7 +140,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
 ) -> None:
     seed = NAMES.index(name)
     lines = ["", " ", *NASTY[seed :: len(NAMES)], *hostile_lines(N_LINES, seed, NASTY)]
-    lines += ["2千人", "1.5 million dogs", "5千米，3 Tausend", "5千字节，3千字，3 Mill. dogs"]
+    lines += ["The dog sleeps. It is tired! 它累了。", f"{'dog ' * 60}. It runs.", "2千人", "1.5 million dogs", "5千米，3 Tausend", "5千字节，3千字，3 Mill. dogs"]
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
     lines = [line for line in lines if len(line) < 2_000]
     if name == "slots":

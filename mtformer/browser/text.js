@@ -25,8 +25,8 @@ class TextPlanner {
 
   /**
    * Plans the translation of a text, line by line. Returns
-   *   requests: what to search for, each { ids, limit, forced }: the ids of the source, the most tokens of a
-   *     translation, and the ids that it is forced to start with; none if all of the text is copied;
+   *   requests: what to search for, each { ids, nPrefix, limit, forced }: the ids of the source, how many stand before
+   *     its text, the most tokens of a translation, and the ids that it is forced to start with; none if all of the text is copied;
    *   finish(hypotheses): takes the ids that were found for each request, as { ids } without EOS, and returns the
    *     translation as { text, notes, segments }. Notes that start with FLAG are about problems that it may have.
    *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where
@@ -59,9 +59,14 @@ class TextPlanner {
   /** Plans the translation of a line, as plan() does that of a text. */
   planLine(line) {
     const prepared = prepareText(line, this.preparations);
+    let before = "";
     const units = unitsOf(prepared).map((unit) => ({
       unit,
-      leaves: leavesOf(unit).map((text) => this.leaf(text)),
+      leaves: leavesOf(unit).map((text) => {
+        const leaf = this.leaf(text, before);
+        before = text;
+        return leaf;
+      }),
     }));
     const finish = (hypotheses) => {
       const left = [...hypotheses];
@@ -98,21 +103,32 @@ class TextPlanner {
     });
   }
 
-  /** A text that needs no more preparation as a leaf of plan(), with slots if the model knows any. */
-  leaf(plain) {
+  /** A text that needs no more preparation, after another one, as a leaf of plan(), with slots if the model knows any. */
+  leaf(plain, before = "") {
     const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
     if (slotted && !Array.from(slotted.text).some(isAlphabetic)) // there is nothing to translate beside the codes
       return { slotted: null, copy: { text: onOneLine(this.slotMaker.withNumbers(plain)), notes: [] }, requests: [] };
-    const read = this.read(slotted ? slotted.text : plain);
+    const context = this.context(before, plain);
+    const read = this.read(slotted ? slotted.text : plain, context);
     if (slotted) slotted.text = read.text;
-    return { plain, slotted, dropped: null, ...read };
+    return { plain, context, slotted, dropped: null, ...read };
+  }
+
+  /** The ids of the text before, which the model reads first if it has learned to, and if both fit. */
+  context(before, text) {
+    const { tokenizer, direction, maxLength } = this;
+    const body = (each) => tokenizer.src.encode(each).slice(0, -1);
+    if (tokenizer.contextEnd === null || !strip(before)) return [];
+    const context = [...body(before), tokenizer.contextEnd];
+    const fits = context.length + direction.src_prefix.length + body(text).length + 1 <= maxLength;
+    return fits ? context : [];
   }
 
   /** What the model reads for a text: no characters that it does not know, and that no slot stands for. */
-  read(given) {
+  read(given, context) {
     const change = this.slotMaker ? new KnownCharacters(this.tokenizer.src).prepare(given) : null;
     const text = change ? change.parts[0] : given;
-    return { text, change, notes: [], requests: this.requests(text) };
+    return { text, change, notes: [], requests: this.requests(text, context) };
   }
 
   /** Whether the translation of a leaf lacks a slot, given the hypotheses for its parts. */
@@ -140,12 +156,12 @@ class TextPlanner {
 
   /** Lets the model translate a leaf without slots. */
   dropSlots(leaf) {
-    Object.assign(leaf, { slotted: null, dropped: leaf.slotted, ...this.read(leaf.plain) });
+    Object.assign(leaf, { slotted: null, dropped: leaf.slotted, ...this.read(leaf.plain, leaf.context) });
   }
 
   /** The requests for a text that needs no more preparation, one for each part if it is too long. */
-  requests(text) {
-    const prefix = this.direction.src_prefix;
+  requests(text, context) {
+    const prefix = [...context, ...this.direction.src_prefix];
     const body = this.tokenizer.src.encode(text).slice(0, -1);
     if (!body.length) return [];
     const { eos } = this.tokenizer.specialIds;
@@ -154,7 +170,7 @@ class TextPlanner {
     return sizes.map((size) => {
       const ids = [...prefix, ...body.splice(0, size), eos];
       const limit = Math.floor(this.search.max_length_factor * ids.length) + this.search.max_length_offset;
-      return { ids, limit, forced: this.direction.tgt_prefix };
+      return { ids, nPrefix: prefix.length, limit, forced: this.direction.tgt_prefix };
     });
   }
 

@@ -121,11 +121,10 @@ class TextTranslator {
   }
 
   /** The translation of a plan, with the words of its segments. */
-  finished(plan, hypotheses, { tokenizer, direction }) {
+  finished(plan, hypotheses, { tokenizer }) {
     const { text, notes, segments } = plan.finish(hypotheses);
-    const nPrefix = direction.src_prefix.length;
     const withWords = segments.map(({ parts, ...segment }) => {
-      return { ...segment, ...wordsOf({ ...segment, parts }, tokenizer, nPrefix) };
+      return { ...segment, ...wordsOf({ ...segment, parts }, tokenizer) };
     });
     return { text, notes, segments: withWords };
   }

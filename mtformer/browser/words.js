@@ -62,14 +62,14 @@ function hasLetters(text) {
  * of each of the translation, with the mean probability of its tokens, and which source words they attend to, most
  * first. A word continues the one before if a token spans both, as one may span several Chinese characters.
  */
-function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt: tgtVocabulary }, nPrefix) {
+function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt: tgtVocabulary }) {
   const sources = wordSpans(src);
-  const read = ({ request, slotted }) => shownTokens(srcVocabulary.tokens(request.ids.slice(nPrefix, -1)), slotted?.originals);
+  const read = ({ request, slotted }) => shownTokens(srcVocabulary.tokens(request.ids.slice(request.nPrefix, -1)), slotted?.originals);
   const srcTokens = parts.flatMap(read);
   const tgtTokens = parts.flatMap(({ ids, slotted }) => shownTokens(tgtVocabulary.tokens(ids), slotted?.fillings));
   const [srcSpans, tgtSpans] = [tokenSpans(src, srcTokens), tokenSpans(tgt, tgtTokens)];
   const [withMarks, withoutMarks] = [true, false].map((all) => sources.map((word) => members(word, srcSpans, all)));
-  const weights = sourceAttention(parts, nPrefix, srcTokens.length); // (T, S)
+  const weights = sourceAttention(parts, srcTokens.length); // (T, S)
   const logProbs = parts.flatMap((part) => part.logProbs.slice(0, -1));
   const words = wordSpans(tgt).map((word, i) => {
     const isMark = !hasLetters(tgt.slice(word.start, word.end));
@@ -96,9 +96,10 @@ function members(word, spans, hasMarks) {
 }
 
 /** The attention (T, S) of all tokens of a segment's parts to its source tokens, without prefixes and EOS. */
-function sourceAttention(parts, nPrefix, nTokens) {
+function sourceAttention(parts, nTokens) {
   let first = 0;
   return parts.flatMap(({ request, alignment, ids }) => {
+    const { nPrefix } = request;
     const n = request.ids.length - nPrefix - 1;
     const rows = alignment.slice(0, ids.length).map((weights) => {
       const row = new Float32Array(nTokens);

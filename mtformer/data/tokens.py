@@ -57,7 +57,28 @@ class Prefixed:
         return self._rows.lengths + n_added[self._source_of_row]
 
 
-Side = Ragged | Prefixed
+class InContext:
+    """Rows of which some begin with the row before and the separator, which takes the place of its EOS."""
+
+    def __init__(self, rows: "Side", before: "Side", chosen: np.ndarray, separator: int) -> None:
+        """Take the rows, the rows to read before the next ones, which rows have context (N,), and the separator."""
+        self._rows, self._before, self._chosen = rows, before, chosen
+        self._separator = np.array([separator], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        row = self._rows[index]
+        return np.concatenate([self._before[index - 1][:-1], self._separator, row]) if self._chosen[index] else row
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The length of each row, with its context."""
+        return self._rows.lengths + np.where(self._chosen, np.roll(self._before.lengths, 1), 0)
+
+
+Side = Ragged | Prefixed | InContext
 
 
 class Corpus:

@@ -12,7 +12,7 @@ from mtformer.data.augment import Augmenter, TermSampler
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.sources.parallel import source_name
 from mtformer.data.store import StoredText
-from mtformer.data.tokens import Corpus, Encoder, Prefixed, TokenStore, Variation
+from mtformer.data.tokens import Corpus, Encoder, InContext, Prefixed, TokenStore, Variation
 from mtformer.support.errors import UserError
 from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
@@ -59,8 +59,9 @@ class TrainingData:
             if shares or slots
             else None
         )
+        self._context_end = tokenizer.context_end
         self._tokens = TokenStore(text, self._encoder)
-        self.corpus = self._tagged(self._tokens.corpus)
+        self.corpus = self._in_context(self._tagged(self._tokens.corpus), 0)  # as long as those of an epoch
         self.n_pairs = text.n_pairs
         self.held_out = text.held_out
 
@@ -77,12 +78,14 @@ class TrainingData:
 
     def begin(self, epoch: int) -> None:
         """Vary the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
+        corpus = self._tokens.corpus
         variation = Variation(self._encoder, epoch, self._augmenter, self._terms)
         if variation:
             data = self._config.data
             varied = self._augmenter.identity if self._augmenter else None
             settings: JsonValue = [epoch, self._config.training.seed, varied, self._terms_digest, data.terms_share]
-            self.corpus = self._tagged(self._tokens.varied(variation, settings))
+            corpus = self._tokens.varied(variation, settings)
+        self.corpus = self._in_context(self._tagged(corpus), epoch)
 
     def end(self) -> None:
         """Remove the varied pairs of the last epoch from the cache, where a resumed run would have found them."""
@@ -141,6 +144,19 @@ class TrainingData:
             return corpus
         src, tgt = zip(*self._prefixes, strict=True)
         return corpus.with_sides(Prefixed(corpus.src, src, corpus.sources), Prefixed(corpus.tgt, tgt, corpus.sources))
+
+    def _in_context(self, corpus: Corpus, epoch: int) -> Corpus:
+        """Put the source before, as it is without variations, in front of some sources, where both still fit."""
+        if not self._config.data.context or self._context_end is None:
+            return corpus
+        before = self._tokens.corpus.src
+        drawn = np.random.default_rng([self._config.training.seed, epoch, 2]).random(len(corpus))
+        chosen = drawn < self._config.data.context
+        chosen[:1] = False
+        chosen[1:] &= corpus.sources[1:] == corpus.sources[:-1]
+        chosen[1:] &= corpus.lines[1:] == corpus.lines[:-1] + 1
+        chosen[1:] &= corpus.src.lengths[1:] + before.lengths[:-1] <= self._config.data.max_length
+        return corpus.with_sides(InContext(corpus.src, before, chosen, self._context_end), corpus.tgt)
 
     def _term_sampler(self, glossary: Glossary, tokenizer: Tokenizer) -> TermSampler:
         data, seed = self._config.data, self._config.training.seed

@@ -66,6 +66,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
+    if config.data.context and bundle.tokenizer.context_end is None:
+        problems.append("it has no token that ends the sentence before, which data.context needs")
     prefixes = _prefixes(config, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
     data = config.data.model_copy(update={"prefixes": prefixes})
     if missing := set(all_tags(data)) - {*symbols, *tags}:

@@ -17,7 +17,7 @@ from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
-from mtformer.text.tokenizer.tokenizer import MARKERS
+from mtformer.text.tokenizer.tokenizer import CONTEXT, MARKERS
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +77,9 @@ def named_commits(config: Config) -> Config:
 
 
 def control_symbols(config: Config) -> list[str]:
-    """Return the source tokens that no text contains: those for terms, languages and corpora."""
-    return [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
+    """Return the source tokens that no text contains: those for terms, context, languages and corpora."""
+    data = config.data
+    return [*(MARKERS if data.terms else ()), *([CONTEXT] if data.context else ()), *all_tags(data)]
 
 
 def require_some(n_kept: int, dropped: Counter[str]) -> None:

@@ -64,6 +64,7 @@ class Pair:
         src_spans: where all source tokens but EOS stand in the text.
         tgt_spans: where all target tokens stand in the translation.
         is_cut: whether a part was too long for the model.
+        contexts: the ids before each part of the text, of the sentence before: for scores, not for alignments.
         forced: the ids before each part of the translation; see :class:`.Request`.
         slotted: for each part, the sentence that it is of, with its slots.
     """
@@ -75,6 +76,7 @@ class Pair:
     src_spans: list[Span] = field(default_factory=list)
     tgt_spans: list[Span] = field(default_factory=list)
     is_cut: bool = False
+    contexts: list[Sequence[int]] = field(default_factory=list)
     forced: Sequence[int] = ()
     slotted: list[Slotted] = field(default_factory=list)
 
@@ -84,7 +86,16 @@ class Pair:
 
     def score_requests(self) -> list[ScoreRequest]:
         """Return the requests that score the parts."""
-        return list(map(ScoreRequest, self.sources, self.targets, repeat(self.forced)))
+        sources = ([*context, *source] for context, source in zip(self.contexts, self.sources, strict=True))
+        return list(map(ScoreRequest, sources, self.targets, repeat(self.forced)))
+
+
+class _Sentence(NamedTuple):
+    """A sentence, its translation, and the sentence before it in the same line."""
+
+    src: str
+    tgt: str
+    before: str = ""
 
 
 class Pairing:
@@ -122,39 +133,48 @@ class Pairing:
 
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
-        sources, targets = self._of_lines(src, tgt)
+        sentences = self._of_lines(src, tgt)
         pair = Pair(src, tgt, forced=self._tokenizer.prefixes.tgt)
-        places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
-        for src_part, tgt_part, src_places, tgt_places in places:
+        of_src, of_tgt = ([each.src for each in sentences], [each.tgt for each in sentences])
+        places = zip(sentences, _located(of_src, src), _located(of_tgt, tgt), strict=True)
+        for (src_part, tgt_part, before), src_places, tgt_places in places:
             of_part = self._cut(src_part, tgt_part)
             pair.sources += of_part.sources
             pair.targets += of_part.targets
+            pair.contexts += self._contexts(before, of_part)
             pair.src_spans += [_in_text(span, src_places) for span in of_part.src_spans]
             pair.tgt_spans += [_in_text(span, tgt_places) for span in of_part.tgt_spans]
             pair.is_cut |= of_part.is_cut
             pair.slotted += of_part.slotted
         return pair
 
-    def _of_lines(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
+    def _contexts(self, before: str, pair: Pair) -> list[Sequence[int]]:
+        """Return the ids of the sentence before for each part, if there is room; see :meth:`.SentencePlanner.after`."""
+        context = self._tokenizer.context(before)
+        fits = len(pair.sources) == 1 and len(context) + len(pair.sources[0]) <= self._max_length
+        return [context] if fits else [()] * len(pair.sources)
+
+    def _of_lines(self, src: str, tgt: str) -> list[_Sentence]:
         """Return the sentences of both texts, line by line if they have as many lines."""
         lines = list(zip(src.split("\n"), tgt.split("\n"), strict=False))
         if not src.count("\n") == tgt.count("\n") > 0:
             return self._sentences(src, tgt)
-        of_lines = [self._sentences(*line) for line in lines if any(map(str.strip, line))]
-        return [text for sources, _ in of_lines for text in sources], [text for _, texts in of_lines for text in texts]
+        return [each for line in lines if any(map(str.strip, line)) for each in self._sentences(*line)]
 
-    def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
+    def _sentences(self, src: str, tgt: str) -> list[_Sentence]:
         """Return the sentences that the model reads, and the translation of each."""
         sources = list(prepared(src, self._preparations).leaves())
         if sources == [src] or not sources:
-            return [src], [tgt]
+            return [_Sentence(src, tgt)]
         *before, casing = self._tgt_preparations
         targets = list(prepared(tgt, before).leaves())
         if len(sources) != len(targets):
-            return [src], [tgt]
+            return [_Sentence(src, tgt)]
         recased = (next(prepared(target, [casing]).leaves()) for target in targets)
-        pairs = zip(sources, targets, recased, strict=True)
-        return sources, [target if source in src else usual for source, target, usual in pairs]
+        usual = [
+            given if source in src else each for source, given, each in zip(sources, targets, recased, strict=True)
+        ]
+        return list(map(_Sentence, sources, usual, ["", *sources]))
 
     @cached_property
     def _tgt_preparations(self) -> Sequence[Preparation]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
@@ -136,7 +137,8 @@ class Planner(SentencePlanner):
     def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
         """Prepare a text, translate and check the texts that are left to the model, and undo the preparations."""
         tree = prepared(text, self._with_reuse)
-        of_leaves = yield from together(map(self.plan_sentence, tree.leaves()))
+        plans = (self.after(before, leaf).plan_sentence(leaf) for before, leaf in pairwise(["", *tree.leaves()]))
+        of_leaves = yield from together(plans)
         return tree.restored(iter(of_leaves))
 
     def _recall(self, text: str) -> Translation | None:

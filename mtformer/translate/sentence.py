@@ -13,7 +13,7 @@ from mtformer.text.entities import with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.slots import Slotted, known_slots, with_slots
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
 from mtformer.translate.guard import (
     SLOTS_ADDED,
@@ -79,6 +79,19 @@ class SentencePlanner:
             )
         if self.terms is not None and self.terms.is_hard and self.options.sample:
             raise UserError("terms cannot be combined with sample: a beam search places them")
+
+    def after(self, before: str, text: str) -> "SentencePlanner":
+        """Return a planner for a sentence that follows another one, which the model reads first if it has learned to.
+
+        It reads the sentence alone if both are too long, if it has terms, or if translations follow a memory.
+        """
+        context = self.tokenizer.context(before)
+        if not context or self.fuzzy is not None or (self.terms is not None and self.terms.find(normalize(text))):
+            return self
+        src, tgt = self.tokenizer.prefixes
+        if len(context) + len(src) + self.tokenizer.n_src_tokens(text) + 1 > self.max_length:
+            return self
+        return replace(self, tokenizer=self.tokenizer.with_prefixes(Prefixes((*context, *src), tgt)))
 
     def plan_sentence(self, text: str) -> Plan[list[Translation]]:
         """Translate a sentence, with slots for its numbers, or without if one gets lost."""

@@ -12,6 +12,7 @@ from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
+CONTEXT = "<context>"  # after the sentence before, which is read but not translated
 
 
 class Prefixes(NamedTuple):
@@ -82,8 +83,8 @@ class Tokenizer:
 
     @property
     def control_symbols(self) -> list[str]:
-        """The control tokens of the source vocabulary, special tokens and :data:`MARKERS` excluded."""
-        return [token for token in self.src.control_symbols if token not in MARKERS]
+        """The control tokens of the source vocabulary without special tokens, :data:`MARKERS` and :data:`CONTEXT`."""
+        return [token for token in self.src.control_symbols if token not in (*MARKERS, CONTEXT)]
 
     @cached_property
     def has_slots(self) -> bool:
@@ -92,6 +93,18 @@ class Tokenizer:
             unk not in side.ids(SLOTS)
             for side, unk in ((self.src, self.src.special_ids.unk), (self.tgt, self.tgt.special_ids.unk))
         )
+
+    @cached_property
+    def context_end(self) -> int | None:
+        """The id of :data:`CONTEXT`; None for a model that reads sentences alone."""
+        [i] = self.src.ids([CONTEXT])
+        return i if self.src.is_control(i) else None
+
+    def context(self, before: str) -> tuple[int, ...]:
+        """Return the ids in front of a source that follows the source ``before``; none if the model reads no others."""
+        if self.context_end is None or not before.strip():
+            return ()
+        return (*self.src.encode([before])[0][:-1], self.context_end)
 
     @property
     def joint(self) -> bool:
@@ -149,8 +162,8 @@ class Tokenizer:
         return self.tgt.decode(ids)
 
     def decode_src(self, ids: Sequence[int]) -> str:
-        """Turn source ids into text on a single line; special ids and those of the prefix are skipped."""
-        return self.src.decode([i for i in ids if i not in self.prefixes.src])
+        """Turn source ids, which begin with the prefix, into text on a single line without it and special ids."""
+        return self.src.decode(ids[len(self.prefixes.src) :])
 
 
 class Annotator:
