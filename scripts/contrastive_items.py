@@ -20,7 +20,7 @@ class Item(NamedTuple):
 
     Attributes:
         point: ``pronoun``, ``number``, ``agreement``, ``tense``; or ``previous``, a pronoun whose noun is in the
-            sentence before, which the model does not see.
+            sentence before.
         src: the source.
         right: its translation.
         wrong: one to four others.
@@ -46,7 +46,7 @@ _NOUN_OF_GENDER = {noun.gender: noun for noun in LEXICON.nouns.values()}
 def phrasebook_items(src_lang: str, tgt_lang: str) -> list[Item]:
     """Return the items of a direction from English or German: of ``pronouns``, ``test`` and ``compositional``.
 
-    The items of ``previous`` are the second clauses of ``pronouns`` as sentences of their own; only in German is it
+    The items of ``previous`` are the clauses of ``pronouns`` as sentences of their own; only in German is it
     sure which pronoun they need. Chinese need not express the past or the plural, so that it is an error only to
     express what is not meant.
     """
@@ -88,16 +88,20 @@ def _pronoun(saying: Saying, src_lang: str, tgt_lang: str) -> Item | None:
     return Item("pronoun", saying.text(src_lang), right, wrong) if wrong else None
 
 
-def _previous(saying: Saying) -> Item | None:
-    """Leave out what *it* refers to: keep *It was ill* of *the cat did not eat because it was ill*."""
+def _previous(saying: Saying) -> Item:
+    """Say it in two sentences: *The cat did not eat. It was too ill.* for *… because it was too ill*."""
+    before, alone = apart(saying)
+    pronoun, rest = alone.de.split(maxsplit=1)
+    wrong = tuple(f"{before.de} {other} {rest}" for other in ("Er", "Sie", "Es") if other != pronoun)
+    return Item("previous", f"{before.en} {alone.en}", f"{before.de} {alone.de}", wrong)
+
+
+def apart(saying: Saying) -> list[Saying]:
+    """Return the two clauses of a sentence with *it* and its noun as sentences of their own."""
     meaning = saying.meaning
     assert isinstance(meaning, Sentence)
-    assert meaning.second is not None
-    alone = Sentence(meaning.second)
-    saying = Saying(alone, *(language.sentence(alone) for language in LANGUAGES.values()))
-    pronoun, rest = saying.de.split(maxsplit=1)
-    wrong = tuple(f"{other} {rest}" for other in ("Er", "Sie", "Es") if other != pronoun)
-    return Item("previous", saying.en, saying.de, wrong)
+    alone = [Sentence(clause) for clause in (meaning.main, meaning.second) if clause is not None]
+    return [Saying(each, *(language.sentence(each) for language in LANGUAGES.values())) for each in alone]
 
 
 def _number(saying: Saying, meaning: Sentence, src_lang: str, tgt_lang: str) -> Item | None:

@@ -140,7 +140,14 @@ def test_a_page_reads_and_writes_texts_as_python_does(
 ) -> None:
     seed = NAMES.index(name)
     lines = ["", " ", *NASTY[seed :: len(NAMES)], *hostile_lines(N_LINES, seed, NASTY)]
-    lines += ["The dog sleeps. It is tired! 它累了。", f"{'dog ' * 60}. It runs.", "2千人", "1.5 million dogs", "5千米，3 Tausend", "5千字节，3千字，3 Mill. dogs"]
+    lines += [
+        "The dog sleeps. It is tired! 它累了。",
+        f"{'dog ' * 60}. It runs.",
+        "2千人",
+        "1.5 million dogs",
+        "5千米，3 Tausend",
+        "5千字节，3千字，3 Mill. dogs",
+    ]
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
     lines = [line for line in lines if len(line) < 2_000]
     if name == "slots":

@@ -151,7 +151,8 @@ def test_what_the_model_reads(model: Project) -> None:
         read.extend(list(request.src) for request in given)
         return submit(given, **rest)
 
-    engine.submit = watch  # type: ignore[method-assign]
+    engine.submit = watch  # type: ignore[method-assign,assignment]
+    assert tokenizer.context_end is not None
     first, second = tokenizer.encode_src(["The dog runs.", "It eats."])
     translator.translate(["The dog runs. It eats."])
     assert sorted(read) == sorted([first, [*first[:-1], tokenizer.context_end, *second]])

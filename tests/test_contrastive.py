@@ -32,7 +32,16 @@ def test_an_item_of_the_phrasebook_is_wrong_in_one_point(german: list[Item]) -> 
         pronouns = [item for item in german if item.point == point]
         assert len(pronouns) == 1_000
         assert {len(item.wrong) for item in pronouns} == {2}
-    assert Item("previous", "It was too tired.", "Er war zu müde.", ("Sie war zu müde.", "Es war zu müde.")) in german
+    elephant = "Der Elefant kann die Kutsche nicht ziehen."
+    assert (
+        Item(
+            "previous",
+            "The elephant cannot pull the carriage. It is too tired.",
+            f"{elephant} Er ist zu müde.",
+            (f"{elephant} Sie ist zu müde.", f"{elephant} Es ist zu müde."),
+        )
+        in german
+    )
 
 
 @pytest.mark.parametrize(

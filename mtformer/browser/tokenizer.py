@@ -39,7 +39,7 @@ SCRIPTS = (
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the argument of ``new Tokenizer(…)`` in JavaScript: the special ids, that of context, one vocabulary or two."""
+    """Return the argument of ``new Tokenizer(…)`` in JavaScript: special ids, and one vocabulary or two."""
     sides = [(tokenizer.src, tokenizer.src_model), (tokenizer.tgt, tokenizer.tgt_model)]
     return {
         "special_ids": tokenizer.special_ids.model_dump(),
