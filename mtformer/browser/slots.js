@@ -32,6 +32,9 @@ const TWELVE_HOURS = new RegExp( // 10:45 pm, 9 a.m., whose last full stop may e
     `(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!$))?)`,
   "iuy",
 );
+const SHARING = // before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
+  /\p{Nd} ?(?:[\-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или) ?[$€£¥]?$/u;
+const LONGEST_SHARING = 9; // characters: "2 until $"
 const NOON = 12;
 const ENGLISH = "en";
 const CHINESE_LANGUAGES = ["zh", "yue"];
@@ -177,12 +180,15 @@ class SlotMaker {
       const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], this.src));
       if (areSeveral) return alone;
       const withWord = [];
-      const clock = (groups.time ?? plain) !== undefined && this.src.base === ENGLISH && matchAt(TWELVE_HOURS, text, index);
+      const isTime = (groups.time ?? plain) !== undefined && this.src.base === ENGLISH;
+      const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
+      const clock = isTime && isApart && matchAt(TWELVE_HOURS, text, index);
       if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
-      const word = (plain ?? range) !== undefined && matchAt(largeWord(this.src), text, index + written.length);
+      const word = isApart && (plain ?? range) !== undefined && matchAt(largeWord(this.src), text, index + written.length);
       const values = word ? parts.map((part) => inFull(part, word)) : [null];
       if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], this.src, values));
-      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)         return [...withWord, ...amounts(text, index, written, this.src, parts.map(valueOf)), ...alone];
+      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
+        return [...withWord, ...amounts(text, index, written, this.src, parts.map(valueOf)), ...alone];
       if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
       return [...withWord, { start: index, text: written, kind: "many", number: written }];
     });

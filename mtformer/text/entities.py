@@ -57,6 +57,11 @@ _TWELVE_HOURS = re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end th
     rf"(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?!\Z))?)",
     re.IGNORECASE,
 )
+_SHARING = re.compile(  # before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
+    r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
+    r" ?[$€£¥]?$"
+)
+_LONGEST_SHARING = 9  # characters: "2 until $"
 _NOON = 12
 _ENGLISH = "en"
 _CHINESE_LANGUAGES = ("zh", "yue")
@@ -187,11 +192,13 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
         are_several = kind == "groups" and not has_spaced_groups(language)
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
         parts = [number[0] for number in numbers] or [match[0]]
-        if kind in ("time", "plain") and is_english and (clock := _TWELVE_HOURS.match(text, match.start())):
+        is_apart = not _SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
+        clock = _TWELVE_HOURS.match(text, match.start()) if is_english and kind in ("time", "plain") else None
+        if clock and is_apart:
             yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
             if _on_24_hours(clock) == match[0]:
                 continue
-        if kind in ("plain", "range") and (word := _large(language).match(text, match.end())):
+        if is_apart and kind in ("plain", "range") and (word := _large(language).match(text, match.end())):
             values = [_in_full(part, word) for part in parts]
             if all(values):
                 yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
