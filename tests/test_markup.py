@@ -146,6 +146,12 @@ def test_invisible_characters_in_words_do_not_separate_them() -> None:
     assert marked.texts == ["An old steam\u00adboat & größer."]
 
 
+def test_signs_that_go_with_numbers_are_text() -> None:
+    marked = take_out("<b>It</b> is &euro;5 at 20&deg;.")
+    assert marked is not None
+    assert marked.texts == ["It is €5 at 20°."]
+
+
 def test_a_translation_is_on_one_line() -> None:
     text = "a\tb <b>c\rd</b>\u2028e\f{x}\n{y\t} f &#10; g &amp; h"
     marked = take_out(text)

@@ -116,7 +116,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("fr", "entre 2 et 3 millions, 20 millions et 3 millions", "entre <F> et <F> millions, <M> et <M>"),
         ("en", "1.5 million dogs, $2 billion, -3 thousand", "<M> dogs, <M>, <M>"),
         ("en", "2-3 million, 2010 million, 3 millionaires", "<M>, <M> million, <F> millionaires"),
-        ("en", "It is 20℃, 5％, ￥50, 5 ￥, &euro;5 or 5 &pound;", "It is <M>, <M>, <M>, <M>, <M> or <M>"),
+        ("en", "It is 20℃, 5％, ￥50, 5 ￥", "It is <M>, <M>, <M>, <M>"),
         ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
         ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),

@@ -54,13 +54,13 @@ const FOUND = new RegExp(
     `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞])|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
-const SIGN = "(?:[$€£¥￥₹₽]|&(?:euro|pound|yen);)";
+const SIGN = "[$€£¥￥₹₽]";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
-const LONGEST_BEFORE_NUMBER = 8; // characters: "&pound; "
+const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";

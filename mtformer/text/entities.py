@@ -80,12 +80,12 @@ _FOUND = re.compile(
 )
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
-_SIGN = "(?:[$€£¥￥₹₽]|&(?:euro|pound|yen);)"
+_SIGN = "[$€£¥￥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
-_LONGEST_BEFORE_NUMBER = 8  # characters: "&pound; "
+_LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
 _MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
 _AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre

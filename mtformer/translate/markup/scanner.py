@@ -60,7 +60,7 @@ BLOCKS = frozenset(
 )
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
-_TEXT = "&<>\"'\u00ad\u200c"  # what entities stand for in texts, besides letters; the last two are invisible in words
+_TEXT = "&<>\"'°€£¥\u00ad\u200c"  # what entities stand for in texts, besides letters; the last two are invisible
 _ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
 # Chinese beside a mark is no part of it, though it matches \w. Each large set of characters takes a millisecond to
