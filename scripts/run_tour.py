@@ -250,7 +250,7 @@ def main() -> None:
         if arguments.paste:
             paste(page, mtformer)
         failed += failures(page.name, parse(page.read_text(encoding="utf-8")), mtformer)
-    sys.exit("\n\n".join(failed))
+    sys.exit("\n\n".join(failed) or None)
 
 
 if __name__ == "__main__":

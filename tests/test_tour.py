@@ -95,6 +95,20 @@ def test_an_example_that_raises_or_exits_is_a_failure_whatever_its_page_shows() 
     assert failure.startswith("page:22: mtformer translate")
 
 
+def test_the_script_fails_if_an_example_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "tour.md"
+    monkeypatch.setitem(TOUR["main"].__globals__, "PAGES", [page])
+    monkeypatch.setattr("sys.argv", ["run_tour.py", str(tmp_path / "runs")])
+    monkeypatch.chdir(tmp_path)  # which main leaves
+    for shown, problem in (("3", "None"), ("4", "tour.md:1")):
+        page.write_text(f"    >>> 1 + 2\n    {shown}\n", encoding="utf-8")
+        with pytest.raises(SystemExit) as end:
+            TOUR["main"]()
+        assert problem in str(end.value.code)
+
+
 def test_pasting_writes_what_the_examples_print(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace("    0.25\n", "").replace("0.85", "0.95").replace("    b\n", "    c\n    d\n"))
