@@ -176,11 +176,12 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "1.5 million dogs, $2-3 billion, 1 million, 5 Thousand, 2010 million, 3 millionaires, 1.2345 thousand",
             "1,5 Mio. Hunde, 3 Milliarden €, 2 millions de chiens, 2 millions d'euros, $8-million",
             "3,5 milionů psů, 9 am",
+            "It has 2 Mio.",
             "It is 20℃, 5％, ￥50, 5 ￥, 5 t, 3 min, 1 km, EUR 50, 10-20 kg, 20 °C",
             "12345-AB, 12-A7-X, 90-PS-Motor, 5-Star, EXAMPLE.COM, Example.com, HTTP://A.B/C, ½ of 1½",
             "I see Gołǰ O'Gołǰb, O’Gołǰb and McGołǰb, O'clock",
             "O'Gołǰb here",
-            "3-5月, 10～20人, 3-5万, 10 - 20, 10–20–30, 10:45-11:15",
+            "3-5月, 10～20人, 3-5万, 2万-3万, 3至5亿, 10 - 20, 10–20–30, 10:45-11:15",
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]

@@ -100,7 +100,8 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<M>"),
         ("zh", "1万2千3百人，３万５，3万500", "<M>人，<M>，<M>"),
         ("zh", "8个人，3万50，3.5万5，3万,5万，3万5、6", "<M>个人，3万50，3.5万5，3万,5万，3万5、<M>"),  # nobody knows
-        ("zh", "3-5月有10～20人，3-5万", "3-5月有<M>人，<F>-<M>"),
+        ("zh", "3-5月有10～20人，2万-3万", "3-5月有<M>人，<M>-<M>"),
+        ("zh", "3-5万人，10～20万，3至5亿，12人", "3-5万人，10～20万，3至5亿，<M>人"),  # 30,000 to 50,000
         ("ja", "3万5千円、3万5", "<M>円、3万5"),
         ("zh", "我的朋友Kwazor住在这里。", "我的朋友<N>住在这里。"),
         ("fr", "en 2010 l'eau, en 2012 m’a dit, 5 l d'eau", "en <M> l'eau, en <M> m’a dit, <M> d'eau"),
@@ -120,6 +121,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
         ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),
+        ("de", "Es kostet 2 Mio.", "Es kostet <M>."),
         ("fr", "2 millions de chiens, 2 millions d'euros", "<M> chiens, <M> euros"),
         ("es", "20 mil perros, 3 mil millones", "<M> perros, <M>"),
         ("de", "Das ist Kwazor-Hotel Mbati.", "Das ist <N>-Hotel <N>."),

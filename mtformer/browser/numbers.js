@@ -19,7 +19,9 @@ const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15
   `(?:${PLAIN})[%°]?[\\-–~～][$€£¥￥₹₽]?(?:${PLAIN})(?![\\-–~～.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
-const UNCLEAR_MYRIADS = "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*"; // tried after the others
+const UNCLEAR_MYRIADS = // also 3-5万, which is 30,000 to 50,000; tried after the others
+  "(?:\\p{Nd}[\\p{Nd}.,．]{0,20}[\\-–~～至到或])?" +
+  "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*";
 const NUMBER = new RegExp(
   `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|${PLAIN}`,
   "gu",
@@ -53,7 +55,7 @@ const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 const ATTACHED_BEFORE = /[A-Za-z_]-?$|\/$|\p{Nd}[.\-]$/u;
 const ATTACHED_AFTER = /[A-Z/月]|x\p{Nd}|-[A-Z]|[.\-]\p{Nd}/uy;
 
-/** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three, 3万50 is none. */
+/** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three, 3万50 and 3-5万 none. */
 function findNumbers(text) {
   return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index, groups }) => {
     if (groups.unclear !== undefined) return [];

@@ -181,7 +181,7 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
 
     A range comes before its two numbers, and a number with "million" or "pm" before itself. The number 1 alone is left
     out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a name in other languages, and
-    what may be several numbers, as 3万50. Chinese 3万5 is 35,000.
+    what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
     is_chinese, is_english = base_language(language) in _CHINESE_LANGUAGES, base_language(language) == _ENGLISH
     for match in _FOUND.finditer(text):

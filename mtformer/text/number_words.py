@@ -47,7 +47,7 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
         str.split,
         (
             "en thousand million billion trillion",
-            r"de tausend Millionen|Million|Mio\.? Milliarden|Milliarde|Mrd\.? Billionen|Billion",
+            r"de tausend Millionen|Million|Mio(?:\.(?!$))? Milliarden|Milliarde|Mrd(?:\.(?!$))? Billionen|Billion",
             r"fr mille millions?(?:_de|_d['’])? milliards?(?:_de|_d['’])? billions?(?:_de|_d['’])?",
             "es mil(?!_mill) mill(?:ón|ones)(?:_de)? mil_millones(?:_de)? bill(?:ón|ones)(?:_de)?",
             "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",

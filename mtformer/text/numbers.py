@@ -23,7 +23,9 @@ SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, 
 RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15
     rf"(?:{PLAIN})[%°]?[-–~～][$€£¥￥₹₽]?(?:{PLAIN})(?![-–~～.,．:'’]?\d|[十百千{_SIGNS}])"
 )
-UNCLEAR_MYRIADS = rf"\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"  # tried after the others
+UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
+    rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
+)
 _NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
 _IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
 
@@ -53,7 +55,7 @@ class Number(NamedTuple):
 
 
 def find_numbers(text: str) -> Iterator[Number]:
-    """Yield the numbers of a text in order; day, month and year of a date are three, and 3万50 is none."""
+    """Yield the numbers of a text in order; day, month and year of a date are three, 3万50 and 3-5万 none."""
     for match in _NUMBER.finditer(text):
         if match["unclear"]:
             continue
