@@ -97,7 +97,7 @@ class DataConfig(Section):
     context: float = Field(default=0, ge=0, le=1)
     """The share of the pairs, drawn anew in each epoch, whose sources are read after that of the pair before, if this
     is the line before. The model learns what *it* is there, and reads the sentence before, if any, in a text of several
-    to translate or to score. For text whose lines follow one another; try 0.25."""
+    to translate or to score. For text whose lines follow one another; try 0.5."""
     augment: AugmentConfig | None = None
     """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
     default shares, `false`, or a section that sets some of them. Each epoch draws new variations."""

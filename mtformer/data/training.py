@@ -150,7 +150,7 @@ class TrainingData:
         if not self._config.data.context or self._context_end is None:
             return corpus
         before = self._tokens.corpus.src
-        drawn = np.random.default_rng([self._config.training.seed, epoch, 2]).random(len(corpus))
+        drawn = np.random.default_rng([self._config.training.seed, epoch, 2]).random(len(corpus), dtype=np.float32)
         chosen = drawn < self._config.data.context
         chosen[:1] = False
         chosen[1:] &= corpus.sources[1:] == corpus.sources[:-1]
