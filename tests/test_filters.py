@@ -371,6 +371,17 @@ def test_misaligned_pairs_are_found_and_others_are_kept(phrases: list[SentencePa
     assert filters.learned.shares()["misaligned"] == pytest.approx(share, abs=0.05)
 
 
+@pytest.mark.parametrize(("n_moved", "is_found"), [(5, False), (60, True)])
+def test_a_few_pairs_that_look_misaligned_are_free_translations(
+    n_moved: int, is_found: bool, phrases: list[SentencePair]
+) -> None:
+    targets = np.roll([pair.tgt for pair in phrases[:n_moved]], 1).tolist()
+    moved = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=False)] + phrases[n_moved:]
+    found = [reason is not None for reason in Filters(["misaligned"], EN_DE, sample=moved).reasons(moved)]
+    assert any(found) == is_found
+    assert sum(found[:n_moved]) >= (0.8 * n_moved if is_found else 0)
+
+
 @pytest.mark.parametrize("n_good", [150, 1_001])
 def test_the_regressions_end_at_the_least_loss(n_good: int) -> None:
     """Where its gradient is 0; the examples are as many as one block, or several and a part of one."""

@@ -44,6 +44,7 @@ _N_BINS = 40  # of scores, with equal shares of the copies
 _AROUND = 8  # bins above one, with which it is compared
 _MOST_GROWTH = 1.5  # of the pairs of the text for each copy, from these bins to that one
 _MOST_EXCESS = 2.0  # pairs of the text in that bin for each one that is probably corrupted
+_FREE = 0.003  # of a clean text, at most: translations so free or idiomatic that they look misaligned
 _LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little translation to learn from
 _LEVELS = (0.3, 0.5)  # quantiles of the scores of copies, above which scores are high
 _DEVIATIONS = 1.0  # standard deviations of a count, by which it may be too low by chance
@@ -121,7 +122,7 @@ class Classifier(NamedTuple):
     thresholds: Floats
 
     @classmethod
-    def fit(cls, text: Features, copies: Sequence[Features]) -> "Classifier":
+    def fit(cls, text: Features, copies: Sequence[Features], usual: Sequence[float]) -> "Classifier":
         """Fit logistic regressions to pairs of a text and corrupted copies, and choose the thresholds.
 
         The text teaches what good pairs are, but contains bad ones. So it is cleaned, and teaches again.
@@ -129,12 +130,14 @@ class Classifier(NamedTuple):
         Args:
             text: the features of pairs of the text.
             copies: those of copies, for each way of corruption.
+            usual: the share of a clean text that looks corrupted in each way; no more than that is not dropped.
         """
         is_good: NDArray[np.bool_] = np.ones(len(text), dtype=np.bool_)
         for _ in range(_ROUNDS):
             weights = np.stack([_logistic_regression(text[is_good], bad) for bad in copies], axis=1)
             scores, *of_copies = (_scores(features, weights) for features in (text, *copies))
             shares = _shares(scores, of_copies)
+            shares = np.where(shares > usual, shares, 0)
             thresholds = _thresholds(scores, of_copies, shares)
             is_good = np.asarray((scores < thresholds).all(axis=1))
         return cls(weights, shares, thresholds)
@@ -287,7 +290,8 @@ class LearnedRules:
         copies = _features_of_copies(teachers, examples, encoder)
         if not copies:
             return None
-        learned = cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values())))
+        usual = [_FREE if way == MISALIGNED else 0.0 for way in copies]
+        learned = cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values()), usual))
         for name, share in learned.shares().items():
             if share:
                 log.info("%s: an estimated %.1f %% of the text are %s pairs", languages, 100 * share, name)
