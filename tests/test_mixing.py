@@ -132,6 +132,7 @@ def test_rows_begin_with_the_tags_of_their_source() -> None:
         ({"train": [{"src": "more.en", "tgt": "more.de", "weight": 1e9}]}, "allowed: 1000.0 or less"),
         ({"train": [{"src": "more.en", "tgt": "more.de", "weight": float("inf")}]}, "allowed: a finite number"),
         ({"train": [{"src": "more.en", "tgt": "more.de", "tag": "s"}]}, "the token <s> has another meaning"),
+        ({"train": [MORE | {"tag": "context"}]}, "the token <context> has another meaning"),
         ({"valid": [{"src": "valid.en", "tgt": "valid.de", "tag": "bt"}]}, "weight and tag are for sources of train"),
         ({"valid": [{"src": "valid.en", "tgt": "valid.de", "general": True}]}, "all sources of valid are general"),
         ({"test": [{"src": "test.en", "tgt": "test.de", "general": True}]}, "general is for sources of train and val"),

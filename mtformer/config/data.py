@@ -95,9 +95,9 @@ class DataConfig(Section):
     terms_share: float = Field(default=0.3, gt=0, le=1)
     """The share of those pairs to annotate; each epoch draws new ones."""
     context: float = Field(default=0, ge=0, le=1)
-    """The share of the pairs, drawn anew in each epoch, whose sources are read after that of the pair before, if this
-    is the line before. The model learns what *it* is there, and reads the sentence before, if any, in a text of several
-    to translate or to score. For text whose lines follow one another; try 0.5."""
+    """The share of the pairs, drawn anew in each epoch, whose source is read after that of the line before. The model
+    learns to find there what *it* refers to. In a text of several sentences, which it translates or scores, it reads
+    each after the one before. For text whose lines follow one another; try 0.5."""
     augment: AugmentConfig | None = None
     """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
     default shares, `false`, or a section that sets some of them. Each epoch draws new variations."""

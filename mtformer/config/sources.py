@@ -86,7 +86,7 @@ def _free(tag: str) -> str:
     return tag
 
 
-_TAKEN = ("s", "pad", "unk", "term", "is")
+_TAKEN = ("s", "pad", "unk", "term", "is", "context")
 Column = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 TagName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$", max_length=32), AfterValidator(_free)]
 

@@ -83,7 +83,7 @@ class SentencePlanner:
     def after(self, before: str, text: str) -> "SentencePlanner":
         """Return a planner for a sentence that follows another one, which the model reads first if it has learned to.
 
-        It reads the sentence alone if both are too long, if it has terms, or if translations follow a memory.
+        It reads the sentence alone if the two do not fit, if it has terms, or if translations follow a memory.
         """
         context = self.tokenizer.context(before)
         if not context or self.fuzzy is not None or (self.terms is not None and self.terms.find(normalize(text))):
