@@ -209,6 +209,7 @@ def made(commands: Iterable[str]) -> Path:
     for command in commands:
         if output := re.search(r"--output (\S+)", command):
             command += " --resume"  # as a training does by itself
+            Path(output[1]).parent.mkdir(parents=True, exist_ok=True)
         if output is None or not Path(output[1]).exists():
             print(f"$ {command}", file=sys.stderr)
             printed = mtformer(command)

@@ -154,17 +154,17 @@ def test_the_time_to_a_bleu_is_measured_beside_the_run_of_the_config(
     assert (project.folder / "runs/config/model.safetensors").read_text() == "the user's"
 
 
-def test_text_is_generated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ran = []
+def test_text_is_generated_once_in_a_new_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran, pairs = [], tmp_path / "new" / "pairs"
 
     def fake(command: str) -> str:
         ran.append(command)
         if "--output" in command:
-            (tmp_path / "pairs").touch()
+            pairs.touch()
         return "run/model.safetensors\n"
 
     made = REPRODUCE["made"]
     monkeypatch.setitem(made.__globals__, "mtformer", fake)
-    commands = ["train teacher", f"distill --output {tmp_path / 'pairs'}", "train student"]
+    commands = ["train teacher", f"distill --output {pairs}", "train student"]
     assert made(commands) == made(commands) == Path("run/model.safetensors")
     assert ran == [commands[0], f"{commands[1]} --resume", commands[2], commands[0], commands[2]]
