@@ -474,7 +474,7 @@ def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     again = project.mtformer("train", project.config, "--set", "training.learning_rate=0.1")
     assert again.status == 0
     assert "learning_rate" not in again.stderr
-    assert re.search(r"runs/config is complete: step 20 after \d\.\d min, training\.max_steps = 20; to", again.stderr)
+    assert re.search(r"runs/config is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
     assert "resuming" not in again.stderr and "stopped" not in again.stderr
     assert again.stderr.count("training pairs are too few for a useful model") == 1
     fresh = project.mtformer("train", project.config, "--fresh")

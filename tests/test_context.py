@@ -20,6 +20,7 @@ from mtformer.data.training import TrainingData
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import CONTEXT, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.translation_memory import TranslationMemory
 
 NOUNS = {"dog": ("Der Hund", "Er"), "cat": ("Die Katze", "Sie"), "horse": ("Das Pferd", "Es")}
 VERBS = {"sleeps": "schläft", "runs": "läuft", "eats": "isst", "sees": "sieht"}
@@ -142,16 +143,31 @@ def test_scores_are_those_of_translations_and_prefer_the_right_pronoun(model: Pr
     assert all(src[slice(*link.src)].strip() and best.text[slice(*link.tgt)].strip() for link in alignment.links())
 
 
-def test_what_the_model_reads(model: Project) -> None:
-    translator = translator_of(model, raw=False)
-    tokenizer, read = translator.tokenizer, list[list[int]]()
-    engine, submit = translator.engine, translator.engine.submit
+def reads_of(translator: Translator) -> list[list[int]]:
+    """Return a list that gets the sources that the model reads from now on."""
+    read, submit = list[list[int]](), translator.engine.submit
 
     def watch(given: Any, **rest: Any) -> Any:
         read.extend(list(request.src) for request in given)
         return submit(given, **rest)
 
-    engine.submit = watch  # type: ignore[method-assign,assignment]
+    translator.engine.submit = watch  # type: ignore[method-assign,assignment]
+    return read
+
+
+def test_a_sentence_is_read_after_one_from_the_memory(model: Project) -> None:
+    translator = translator_of(model, memory=TranslationMemory([("The cat sees.", "Die Katze sieht.")]))
+    tokenizer, read = translator.tokenizer, reads_of(translator)
+    assert tokenizer.context_end is not None
+    before, *alone = tokenizer.encode_src(["The cat sees.", "The dog runs.", "It eats."])
+    [[best]] = translator.translate(["The dog runs. The cat sees. It eats."])
+    assert best.text == "Der Hund läuft. Die Katze sieht. Sie isst."
+    assert sorted(read) == sorted([alone[0], [*before[:-1], tokenizer.context_end, *alone[1]]])
+
+
+def test_what_the_model_reads(model: Project) -> None:
+    translator = translator_of(model, raw=False)
+    tokenizer, read = translator.tokenizer, reads_of(translator)
     assert tokenizer.context_end is not None
     first, second = tokenizer.encode_src(["The dog runs.", "It eats."])
     translator.translate(["The dog runs. It eats."])

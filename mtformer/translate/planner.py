@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
@@ -137,7 +136,12 @@ class Planner(SentencePlanner):
     def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
         """Prepare a text, translate and check the texts that are left to the model, and undo the preparations."""
         tree = prepared(text, self._with_reuse)
-        plans = (self.after(before, leaf).plan_sentence(leaf) for before, leaf in pairwise(["", *tree.leaves()]))
+        before, plans = "", list[Plan[list[Translation]]]()
+        for end in tree.ends():
+            if end.restore is None:
+                plans.append(self.after(before, end.text).plan_sentence(end.text))
+            if end.restore is None or self._recall(end.text) is not None:  # a copy is no context
+                before = end.text
         of_leaves = yield from together(plans)
         return tree.restored(iter(of_leaves))
 
@@ -157,7 +161,8 @@ class Planner(SentencePlanner):
             return self.preparations
         from mtformer.translate.translation_memory import Reuse  # which imports numpy
 
-        return (Reuse(self._recall, self.src_lang, self.tgt_lang), *self.preparations)
+        reuse = Reuse(self._recall, self.src_lang, self.tgt_lang)
+        return (reuse, reuse, *self.preparations)  # of a text, then of its sentences
 
     @cached_property
     def _pairing(self) -> Pairing:

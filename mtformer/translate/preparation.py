@@ -87,12 +87,16 @@ class PreparedText:
     parts: Sequence["PreparedText"] = ()
     restore: Callable[[Sequence[Translation]], Translation] | None = None
 
+    def ends(self) -> Iterator["PreparedText"]:
+        """Yield the texts that become no others, in order: those that the model translates, or that need no model."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.ends()
+
     def leaves(self) -> Iterator[str]:
         """Yield the texts that the model translates, in order."""
-        if self.restore is None:
-            yield self.text
-        for part in self.parts:
-            yield from part.leaves()
+        return (end.text for end in self.ends() if end.restore is None)
 
     def restored(self, of_leaves: Iterator[list[Translation]]) -> list[Translation]:
         """Take the translations of each leaf, best first, and return those of the text, best first."""

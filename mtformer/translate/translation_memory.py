@@ -3,7 +3,7 @@
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -114,18 +114,11 @@ class Reuse:
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     def __call__(self, text: str) -> Change | None:
-        """Leave the sentences that the memory does not have, which the model translates without the others."""
+        """Take a text from the memory, or split it if the memory has one of its sentences; then prepare each again."""
         whole = self._recall(text)
         if whole is not None:
             return Change((), lambda _parts: whole)
         sentences = split_sentences(text, self._src_lang)
-        recalled = list(map(self._recall, sentences)) if len(sentences) > 1 else []
-        if not any(recalled):
+        if len(sentences) < 2 or not any(map(self._recall, sentences)):
             return None
-        left = [sentence for sentence, known in zip(sentences, recalled, strict=True) if known is None]
-
-        def restore(parts: Sequence[Translation]) -> Translation:
-            translated = iter(parts)
-            return joined([known or next(translated) for known in recalled], self._joiner)
-
-        return Change(left, restore)
+        return Change(sentences, lambda parts: joined(parts, self._joiner))
