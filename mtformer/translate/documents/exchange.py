@@ -69,8 +69,7 @@ class _Exchange:
 
     def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
         """Yield the block that writes the translation of an element, between two strings, to a span."""
-        inside = (src + 1, self.source.end(src))
-        for block in self.flow.blocks(*inside):
+        for block in self.flow.blocks(src + 1, self.source.end(src)):
             yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
 
     def target(self, src: int, tgt: int | None, after: int, state: str = "") -> Iterator[Block]:
@@ -85,10 +84,6 @@ class _Exchange:
         space = ' xml:space="preserve"' if self.source.attributes(src).get("xml:space") == "preserve" else ""
         end = self.source.span(after)[1]
         yield from self.translation(src, (end, end), f"{self.space_before(src)}<{name}{space}{state}>", f"</{name}>")
-
-    def is_translated(self, number: int) -> bool:
-        """Tell whether all enclosing elements allow translation."""
-        return self.source.attributes(number).get("translate") != "no"
 
     def space_before(self, number: int) -> str:
         """Return the line end and the indentation before an element."""
@@ -130,7 +125,7 @@ class _Exchange:
         number = start
         while number < self.source.end(start):
             kind, tag, _, _ = self.source.tokens[number]
-            if kind is TokenKind.START and not self.is_translated(number):
+            if kind is TokenKind.START and self.source.attributes(number).get("translate") == "no":
                 number = self.source.end(number)
             elif tag == name and kind is TokenKind.START:
                 yield number

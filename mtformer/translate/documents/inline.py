@@ -73,10 +73,6 @@ class Mark:
 Token = Text | Mark
 
 
-def _as_it_is(text: str, format: str | None) -> str:
-    return text
-
-
 @dataclass(frozen=True)
 class Writer:
     """Writes the text of blocks in the format of the file.
@@ -87,7 +83,7 @@ class Writer:
     """
 
     line_break: str = "\n"
-    text: Callable[[str, str | None], str] = _as_it_is
+    text: Callable[[str, str | None], str] = lambda text, format: text
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,9 @@ class Segment:
         if self.marks is None:
             return [Text(translation)]
         tokens = list(_without_spaces_beside_lines(list(self._parsed(translation, self.marks))))
-        tokens = tokens if _is_whole(tokens, self.marks) else [*_repaired(tokens, self.marks)]
+        wanted = [mark for of_tag in self.marks.values() for mark in of_tag]
+        if not _is_whole(tokens, wanted):  # damaged tags: the text comes first, and then all marks
+            tokens = [*(token for token in tokens if isinstance(token, Text)), *wanted]
         for each in reversed(self.punctuation):
             tokens = each.marked(tokens)
         return tokens
@@ -188,13 +186,10 @@ def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
 
 
-def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool:
-    """Tell whether each mark occurs once, pairs are nested, and the points of a pair are in order."""
+def _is_whole(tokens: Sequence[Token], wanted: Sequence[Mark]) -> bool:
+    """Tell whether each wanted mark occurs once, pairs are nested, and the points of a pair are in order."""
     found = [token for token in tokens if isinstance(token, Mark)]
-    wanted = [mark for of_tag in marks.values() for mark in of_tag]
-    if len(found) != len(wanted) or set(map(id, found)) != set(map(id, wanted)):
-        return False
-    if _points(found) != _points(wanted):
+    if sorted(map(id, found)) != sorted(map(id, wanted)) or _points(found) != _points(wanted):
         return False
     pairs = {mark.pair for mark in wanted if mark.kind is Kind.OPEN}
     inside: list[int] = []
@@ -209,12 +204,6 @@ def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool
 def _points(marks: Sequence[Mark]) -> dict[int, int]:
     """Return the first point of each pair of points, by its identity."""
     return {mark.pair: id(mark) for mark in reversed(marks) if mark.kind is Kind.POINT and mark.pair}
-
-
-def _repaired(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
-    """Yield the text and then all marks that are more than formatting, for a translation with damaged tags."""
-    yield from (token for token in tokens if isinstance(token, Text))
-    yield from (mark for of_tag in marks.values() for mark in of_tag)
 
 
 def tagged(text: str) -> str:

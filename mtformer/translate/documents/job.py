@@ -18,7 +18,7 @@ from mtformer.support.files import digest_of, write_atomically
 from mtformer.support.terminal import counted
 from mtformer.translate.documents.formats import format_of, read_document, write_document
 from mtformer.translate.documents.seam import Document, Settings
-from mtformer.translate.documents.tasks import Task, present_before, require_free, without_translations
+from mtformer.translate.documents.tasks import Task, require_free, without_translations
 from mtformer.translate.jobs.core import Tally, Work, process
 from mtformer.translate.jobs.options import OnError
 from mtformer.translate.jobs.partial import PartialFile
@@ -264,7 +264,7 @@ def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | 
         earlier: the settings of the unfinished job, if any. It has written outputs of its own, so only outputs count
             that existed before it.
     """
-    present = present_before(tasks, tgt_lang)
+    present = [number for number, task in enumerate(tasks, 1) if not task.is_named and task.target(tgt_lang).exists()]
     if earlier is None:
         return present
     before = set(earlier.get(_SKIPPED, "").split(", "))

@@ -155,7 +155,8 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")) or unit.endswith("\\"):
             if any(map(str.isalpha, unit)):
                 written = unit.replace("\\|", "|") if is_cell else unit
-                escaped = _always_escaped(written)
+                # Characters that always have a backslash can get it in a translation.
+                escaped = _ESCAPED.intersection(_ESCAPE.findall(written)).difference(_ESCAPE.sub("", written))
                 tagged, marks = _tagged(written, references, escaped)
                 guarded = partial(_guarded, unit, is_cell=is_cell, escaped=escaped)
                 found.append(Segment(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
@@ -197,11 +198,6 @@ def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> t
     return _ESCAPE.sub(
         lambda escape: escape[1] if escape[1] in escaped else escape[0], _REFERENCE.sub(tag, unit)
     ), marks
-
-
-def _always_escaped(unit: str) -> frozenset[str]:
-    """Return the characters that have a backslash wherever they stand, so that they can get it in a translation."""
-    return _ESCAPED.intersection(_ESCAPE.findall(unit)).difference(_ESCAPE.sub("", unit))
 
 
 def _guarded(src: str, tgt: str, *, is_cell: bool, escaped: frozenset[str]) -> str:

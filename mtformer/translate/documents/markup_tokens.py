@@ -102,24 +102,20 @@ class MarkupSource:
         """Return the span of an element, in characters."""
         return self.tokens[element].start, self.tokens[self.end(element)].end
 
-    def children(self, start: int, stop: int) -> Iterator[int]:
-        """Yield the outermost elements among some tokens."""
+    def children(self, start: int, stop: int, *names: str) -> Iterator[int]:
+        """Yield the outermost elements among some tokens, or the outermost ones with some names."""
         number = start
         while number < stop:
-            if self.tokens[number].kind in (TokenKind.START, TokenKind.EMPTY):
+            kind, name, _, _ = self.tokens[number]
+            if kind in (TokenKind.START, TokenKind.EMPTY) and (not names or name in names):
                 yield number
                 number = self.end(number)
             number += 1
 
     def elements(self, *names: str, within: int | None = None) -> Iterator[int]:
         """Yield the outermost elements with some names, in the document or in an element."""
-        number, stop = (0, len(self.tokens)) if within is None else (within + 1, self.end(within))
-        while number < stop:
-            kind, name, _, _ = self.tokens[number]
-            if name in names and kind in (TokenKind.START, TokenKind.EMPTY):
-                yield number
-                number = self.end(number)
-            number += 1
+        start, stop = (0, len(self.tokens)) if within is None else (within + 1, self.end(within))
+        return self.children(start, stop, *names)
 
     def characters(self, number: int) -> str:
         """Return the characters that a text stands for."""

@@ -115,7 +115,7 @@ class Source:
 
     def with_translations(self, translations: Sequence[str], *, bilingual: bool = False) -> str:
         """Return the text with one translation for each unit."""
-        return _Rendering(self, translations, bilingual).whole()
+        return _Rendering(self, translations, bilingual).stretch(0, len(self.text), -1)
 
 
 class _Rendering:
@@ -130,11 +130,7 @@ class _Rendering:
         self._edits, self._bilingual = edits, bilingual
         self._starts = [span[0] for span, _, _ in edits]
 
-    def whole(self) -> str:
-        """Return the whole text."""
-        return self._stretch(0, len(self._text), -1)
-
-    def _stretch(self, start: int, stop: int, outer: int) -> str:
+    def stretch(self, start: int, stop: int, outer: int) -> str:
         """Return a stretch with the edits inside it whose numbers are greater than ``outer``."""
         parts, position = [], start
         for number in range(max(bisect_left(self._starts, start), outer + 1), len(self._edits)):
@@ -154,6 +150,6 @@ class _Rendering:
             return new
 
         def render(raw: Raw) -> str:
-            return "".join(part if isinstance(part, str) else self._stretch(*part, number) for part in raw)
+            return "".join(part if isinstance(part, str) else self.stretch(*part, number) for part in raw)
 
         return new.written(translations, render, bilingual=self._bilingual)

@@ -141,11 +141,6 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
         )
 
 
-def present_before(documents: Sequence[Task], tgt_lang: str) -> list[int]:
-    """Return the numbers, from 1, of the documents whose output exists and is kept, since it was not named."""
-    return [number for number, task in enumerate(documents, 1) if not task.is_named and task.target(tgt_lang).exists()]
-
-
 def _same(path: Path) -> str:
     """Return a key that is equal for all paths of a file, ignoring case where the system does."""
     resolved = str(path.resolve())

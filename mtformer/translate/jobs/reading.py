@@ -66,10 +66,10 @@ def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
     block: list[Line] = []
     block_quotation = ""
     for line in lines:
-        quotation = _quotation(line.text)
+        quotation = _start(_QUOTATION, line.text)
         unquoted = line.text[len(quotation) :]
         is_apart = line.problem or not unquoted.strip()
-        if is_apart or quotation != block_quotation or _marker(unquoted).strip():
+        if is_apart or quotation != block_quotation or _start(_MARKER, unquoted).strip():
             yield from _paragraphs_of(block, block_quotation)
             block, block_quotation = [], quotation
         if line.problem or not line.text.strip():
@@ -84,34 +84,26 @@ def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
 def _paragraphs_of(block: Sequence[Line], quotation: str) -> Iterator[Paragraph]:
     """Yield a single paragraph if the lines, which all start with ``quotation``, were wrapped, else one per line."""
     texts = [line.text.rstrip()[len(quotation) :] for line in block]
-    width = text_width(quotation) + max(map(text_width, texts), default=0)
-    if len(block) > 1 and width in _WIDTHS and _are_wrapped(texts, width - text_width(quotation)):
-        marker, indentation = _marker(texts[0]), texts[1][: -len(texts[1].lstrip())]
+    longest = max(map(text_width, texts), default=0)
+    width = text_width(quotation) + longest
+    if len(block) > 1 and width in _WIDTHS and all(_is_wrapped(*lines, longest) for lines in pairwise(texts)):
+        marker, indentation = _start(_MARKER, texts[0]), texts[1][: -len(texts[1].lstrip())]
         joiner = " " if is_written_with_spaces(language_of_script(" ".join(texts))) else ""
         text = joiner.join([texts[0][len(marker) :], *(text.strip() for text in texts[1:])])
         yield Paragraph(block[0].number, text, "", quotation + marker, quotation + indentation, width)
     else:
         for line in block:
-            marker = quotation + _marker(line.text[len(quotation) :])
+            marker = quotation + _start(_MARKER, line.text[len(quotation) :])
             yield Paragraph(line.number, line.text[len(marker) :], "", marker)
 
 
-def _quotation(text: str) -> str:
-    match = _QUOTATION.match(text)
+def _start(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.match(text)
     return match[0] if match else ""
-
-
-def _marker(text: str) -> str:
-    match = _MARKER.match(text)
-    return match[0] if match else ""
-
-
-def _are_wrapped(texts: Sequence[str], width: int) -> bool:
-    """Tell whether the first word of each line would not have fit on the line before."""
-    return all(_is_wrapped(line, following, width) for line, following in pairwise(texts))
 
 
 def _is_wrapped(line: str, following: str, width: int) -> bool:
+    """Tell whether the first word of the following line would not have fit on this one."""
     word = following.split(maxsplit=1)[0]
     if is_written_with_spaces(language_of_script(following)):
         return text_width(line) + 1 + text_width(word) > width

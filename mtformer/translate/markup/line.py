@@ -13,16 +13,7 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
 from mtformer.translate.markup.projection import Node, Projection
-from mtformer.translate.markup.scanner import (
-    Mark,
-    Role,
-    has_entities,
-    long_words,
-    scan,
-    unescape,
-    unknown_words,
-    with_marks,
-)
+from mtformer.translate.markup.scanner import Mark, Role, long_words, scan, unescape, unknown_words, without_overlaps
 from mtformer.translate.translation import FLAG, Translation, joined
 
 _CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
@@ -103,9 +94,9 @@ def take_out(
     """
     text = on_one_line(text)
     unknown = unknown_words(text, is_known)
-    marks = with_marks(scan(text, src_lang), unknown)
+    marks = without_overlaps([*scan(text, src_lang), *unknown])
     if long := long_words(text, marks):
-        marks = with_marks(marks, long)
+        marks = without_overlaps([*marks, *long])
     if not marks and "&" not in text:
         return None
     stretches = list(_stretches(text, marks))
@@ -137,7 +128,7 @@ def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
 
 def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
-    builder = _Builder(escaped=has_entities(text))
+    builder = _Builder(escaped="&" in text and unescape(text) != text)  # not of "AT&T;": no entity has this name
     position, is_after_single = 0, False
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
         start, end = _with_glue(text, mark, position, limit)

@@ -159,7 +159,7 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
             marks += _marks(text, match, marks, closing)
             position = match.end()
     marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
-    return _without_overlaps(marks)
+    return without_overlaps(marks)
 
 
 def _without_unclosed(text: str) -> str:
@@ -205,11 +205,6 @@ def _kind(character: str) -> str:
     if character.isspace() or character in "-'’":
         return " "
     return "m" if unicodedata.category(character)[0] == "M" else "."
-
-
-def with_marks(marks: list[Mark], more: list[Mark]) -> list[Mark]:
-    """Return all marks in order; of overlapping ones, the first."""
-    return _without_overlaps([*marks, *more]) if more else marks
 
 
 def _may_have_marks(text: str) -> bool:
@@ -281,11 +276,6 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
         yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
 
 
-def has_entities(text: str) -> bool:
-    """Tell whether a text contains HTML entities: "AT&T;" does not, because no entity has this name."""
-    return "&" in text and unescape(text) != text
-
-
 def unescape(text: str) -> str:
     """Replace the entities of HTML, all of which end in a semicolon, by their characters."""
     return re.sub(_ENTITY, lambda entity: _character(entity[0]), text)
@@ -299,7 +289,8 @@ def _is_word(character: str) -> bool:
     return not (character.isspace() or unicodedata.category(character)[0] in "PS")
 
 
-def _without_overlaps(marks: list[Mark]) -> list[Mark]:
+def without_overlaps(marks: list[Mark]) -> list[Mark]:
+    """Return the marks in order; of overlapping ones, the first."""
     kept: list[Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         if not kept or mark.start >= kept[-1].end:
