@@ -36,13 +36,9 @@ async def translate(request: Request) -> Response:
     asked = await Asked.read(request)
     texts, tag_handling = asked.texts("text"), asked.text("tag_handling", "")
     _refuse_unsupported(asked.fields, tag_handling)
-    query = Query(
-        texts=texts,
-        target=asked.text("target_lang"),
-        source=asked.text("source_lang", "") or None,
-        wanted=Wanted(glossary=await _glossary(asked)),
-        plan=_plan(asked.fields, tag_handling),
-    )
+    target, source = asked.text("target_lang"), asked.text("source_lang", "") or None
+    wanted, plan = Wanted(glossary=await _glossary(asked)), _plan(asked.fields, tag_handling)
+    query = Query(texts=texts, target=target, source=source, wanted=wanted, plan=plan)
     answers = await asked.service.translate(request, asked.caller, query)
     shown = [
         {"detected_source_language": answer.source.upper(), "text": answer.text, "billed_characters": len(text)}

@@ -198,22 +198,15 @@ def error_response(request: Request, status: int, message: str, headers: Mapping
 
 async def on_error(request: Request, error: Exception) -> Response:
     """Answer a request that has raised an expected error."""
-    if isinstance(error, ServiceError):
-        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-        if error.status in (408, 413):
-            headers["Connection"] = "close"  # what is left of the request is not read
-        if error.status >= 500:
-            log.error("%s: %s", _named(request), error)
-        return error_response(request, error.status, str(error), headers)
-    if isinstance(error, UserError):
-        return error_response(request, 400, str(error))
-    log.error("%s: %s", _named(request), error)
-    return error_response(request, 500, str(error))
-
-
-def _named(request: Request) -> str:
-    """Return the name of a request in the log, without its path, which may contain a secret id."""
-    return str(getattr(request.scope.get("endpoint"), "__name__", "a request"))
+    status = error.status if isinstance(error, ServiceError) else 400 if isinstance(error, UserError) else 500
+    headers = {}
+    if isinstance(error, ServiceError) and error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    if status in (408, 413):
+        headers["Connection"] = "close"  # what is left of the request is not read
+    if status >= 500:  # without its path, which may contain a secret id
+        log.error("%s: %s", getattr(request.scope.get("endpoint"), "__name__", "a request"), error)
+    return error_response(request, status, str(error), headers)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -145,8 +145,11 @@ class Meter:
         Raises:
             ServiceError: the caller has too many.
         """
+        most = caller.limits.concurrent
         with self._lock:
-            self._require_few(caller)
+            if most is not None and self._running[caller.name] >= most:
+                message = f"too many requests at a time: this key may have {most}"
+                raise ServiceError(429, message, retry_after=_BUSY_SECONDS)
             self._running[caller.name] += 1
         try:
             yield
@@ -155,12 +158,6 @@ class Meter:
                 self._running[caller.name] -= 1
                 if not self._running[caller.name]:
                     del self._running[caller.name]
-
-    def _require_few(self, caller: Caller) -> None:
-        most = caller.limits.concurrent
-        if most is not None and self._running[caller.name] >= most:
-            message = f"too many requests at a time: this key may have {most}"
-            raise ServiceError(429, message, retry_after=_BUSY_SECONDS)
 
     def take(self, caller: Caller, n_characters: int) -> None:
         """Take characters from a caller's bucket; a text larger than the bucket needs a full one.

@@ -16,7 +16,7 @@ from mtformer.runs.description import describe_model
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.versions import COPIES, ChangedError, Stamp, Version, stamp_of
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.hardware import Device, usable_cores
+from mtformer.support.hardware import Device, pick_device, require_precision, usable_cores
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import matches_language
 from mtformer.translate.terms import Terms
@@ -84,8 +84,6 @@ class Models:
             UserError: a model cannot be read or is larger than ``max_bytes``, or torch lacks the precision.
         """
         if engine == "torch" and precision is not None:
-            from mtformer.support.hardware import pick_device, require_precision
-
             require_precision(precision, pick_device(device))
         self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
         self._versions = [Version.read(path) for path in dict.fromkeys(paths)]
@@ -101,11 +99,8 @@ class Models:
     @property
     def n_threads(self) -> int:
         """The number of batches to compute in parallel: one on each core, or one on a GPU."""
-        if self._device == "cpu":
-            return usable_cores()
-        from mtformer.support.hardware import pick_device
-
-        return usable_cores() if pick_device(self._device).type == "cpu" else 1
+        is_cpu = self._device == "cpu" or pick_device(self._device).type == "cpu"  # the latter imports torch
+        return usable_cores() if is_cpu else 1
 
     @property
     def loaded_bytes(self) -> int:

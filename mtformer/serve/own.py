@@ -35,18 +35,10 @@ async def translate(request: Request) -> Response:
     service, caller, given = asked
     if not all(isinstance(given.get(name, False), bool) for name in ("alignments", "stream")):
         raise ServiceError(400, "Invalid request: alignments and stream are true or false")
-    query = Query(
-        texts=asked.texts("text"),
-        target=asked.text("target"),
-        source=asked.source("auto"),
-        is_one_language=True,
-        wanted=Wanted(
-            options=checked_options(_options(given)),
-            alignments=given.get("alignments", False),
-            token_log_probs=True,
-            glossary=await _glossary(asked),
-        ),
-    )
+    texts, target, source = asked.texts("text"), asked.text("target"), asked.source("auto")
+    options, alignments = checked_options(_options(given)), given.get("alignments", False)
+    wanted = Wanted(options, alignments, token_log_probs=True, glossary=await _glossary(asked))
+    query = Query(texts=texts, target=target, source=source, is_one_language=True, wanted=wanted)
     if given.get("stream"):
         lines = _lines(service, caller, query)
         await anext(lines)  # so that what is refused is refused before the response begins

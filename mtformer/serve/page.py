@@ -41,14 +41,9 @@ async def show(request: Request) -> Response:
         *service.models.describe(),
         ("Made with", f"mtformer {__version__}, Apache-2.0"),
     ]
-    page = assemble(
-        "Translator",
-        body.replace(_OFFLINE, _ONLINE),
-        data={"engine": engine, "about": about, "isApp": False},
-        assets=_ASSETS,
-        connects=True,
-    )
-    return HTMLResponse(page)
+    data = {"engine": engine, "about": about, "isApp": False}
+    body = body.replace(_OFFLINE, _ONLINE)
+    return HTMLResponse(assemble("Translator", body, data=data, assets=_ASSETS, connects=True))
 
 
 async def why(request: Request) -> Response:
@@ -64,13 +59,8 @@ async def why(request: Request) -> Response:
     [trace] = explanation["traces"]
     spans = token_spans(trace["target"]["text"], [token["text"] for token in trace["target"]["tokens"]])
     end = len(start) + len(word)
-    return JSONResponse(
-        [
-            _step(step)
-            for span, step in zip(spans, trace["steps"], strict=True)
-            if span[0] < end and len(start) < span[1]
-        ]
-    )
+    steps = zip(spans, trace["steps"], strict=True)
+    return JSONResponse([_step(step) for span, step in steps if span[0] < end and len(start) < span[1]])
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:

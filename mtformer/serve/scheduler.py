@@ -290,7 +290,9 @@ class Scheduler:
         outcomes = _submit(engine, [call.request for call in calls if call.request is not None])
         seconds = time.monotonic() - start
         n_tokens = sum(_cost(call.request) for call in calls if call.request is not None)
-        self._learn(engine, seconds / n_tokens)
+        with self._changed:  # the speed is the highest lately, since small batches and a busy machine are slower
+            known = self._seconds_per_token.get(engine, math.inf)
+            self._seconds_per_token[engine] = min(_FORGET * known, seconds / n_tokens)
         if self._observe is not None:
             self._observe(len(calls), n_tokens, seconds)
         for text in self._stored(calls, outcomes):
@@ -306,12 +308,6 @@ class Scheduler:
                 if not call.text.n_left:
                     complete.append(call.text)
         return complete
-
-    def _learn(self, engine: Engine, seconds_per_token: float) -> None:
-        """Remember the speed of an engine: the highest lately, since small batches and a busy machine are slower."""
-        with self._changed:
-            known = self._seconds_per_token.get(engine, seconds_per_token)
-            self._seconds_per_token[engine] = min(_FORGET * known, seconds_per_token)
 
     def _put_back(self, calls: Sequence[_Call]) -> None:
         """Let requests wait for a thread, before those texts of their jobs that have not begun."""

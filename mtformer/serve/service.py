@@ -81,7 +81,7 @@ class Service:
             self.remember()
         self.database.close()
 
-    def caller(self, key: str | None) -> Caller:
+    def caller(self, key: str) -> Caller:
         """Return the caller with a key.
 
         Raises:
@@ -89,7 +89,7 @@ class Service:
         """
         if self.keys is None:
             return ANYONE
-        found = None if key is None else self.keys.find(key)
+        found = self.keys.find(key)
         if found is None:
             problem = "this server needs a key" if not key else "this key is not one of this server's"
             raise ServiceError(403, f"{problem}: ask whoever runs the server for one")
