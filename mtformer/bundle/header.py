@@ -151,6 +151,11 @@ class Header(Stored):
         return PrefixTokens(src=tuple(tags_toward(self.language_pairs, pair.tgt_lang)))
 
     @property
+    def longest_translation(self) -> int:
+        """The most tokens that a translation of the longest source may have."""
+        return int(self.search.max_length_factor * self.architecture.max_length) + self.search.max_length_offset
+
+    @property
     def title(self) -> str:
         """The directions as text: ``en-de``, or ``en-de, de-en``."""
         if len(self.languages) > _MOST_SHOWN:

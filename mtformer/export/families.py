@@ -37,8 +37,3 @@ FAMILIES = {
     "mbart": Family("pre", "learned", embedding_norm=True),
 }
 N_UNUSED_POSITIONS = 2  # in the table of mBART, before the first one
-
-
-def kind_of(architecture: Architecture) -> str | None:
-    """Return the ``model_type`` that transformers have for an architecture; None if they have none."""
-    return next((kind for kind, family in FAMILIES.items() if family.suits(architecture)), None)

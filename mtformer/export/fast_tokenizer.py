@@ -21,7 +21,8 @@ def read_fast_tokenizer(path: Path) -> tuple[bytes, dict[int, str], list[str]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         model, added = content["model"], {token["id"]: token["content"] for token in content["added_tokens"]}
         kind = model.get("type", "Unigram" if "unk_id" in model else "BPE")
-        if kind not in ("Unigram", "BPE") or not _escapes_spaces(content):
+        spaces = json.dumps([content.get("pre_tokenizer"), content.get("normalizer")], ensure_ascii=False)
+        if kind not in ("Unigram", "BPE") or "▁" not in spaces:  # which a text gets before it and for its spaces
             raise UserError(f"{path}: a tokenizer of the kind {kind} without ▁ for spaces cannot be imported")
         tokens = _unigram(model) if kind == "Unigram" else _bpe(model)
         character_map = next(_character_maps(content["normalizer"]), b"")
@@ -66,8 +67,3 @@ def _character_maps(normalizer: Any) -> Iterator[bytes]:
     elif normalizer and normalizer["type"] == "Sequence":
         for part in normalizer["normalizers"]:
             yield from _character_maps(part)
-
-
-def _escapes_spaces(content: dict[str, Any]) -> bool:
-    """Tell whether a text gets ▁ before it and for its spaces, as the tokenizer or its normalizer does."""
-    return "▁" in json.dumps([content.get("pre_tokenizer"), content.get("normalizer")], ensure_ascii=False)

@@ -71,14 +71,10 @@ def render_page(bundle: Bundle, quantization: Quantization = "int8", *, is_app: 
     _require_small(bundle, quantization)
     packed = pack(bundle, quantization=quantization)
     body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
-    return assemble(
-        f"{bundle.header.title} · mtformer",
-        body + weights_element(packed),
-        data={"engine": packed.header, "about": list(_describe(bundle, quantization)), "isApp": is_app},
-        assets=_ASSETS,
-        computes=True,
-        manifest=_MANIFEST if is_app else "",
-    )
+    title, manifest = f"{bundle.header.title} · mtformer", _MANIFEST if is_app else ""
+    data = {"engine": packed.header, "about": list(_describe(bundle, quantization)), "isApp": is_app}
+    body += weights_element(packed)
+    return assemble(title, body, data=data, assets=_ASSETS, computes=True, manifest=manifest)
 
 
 def _require_small(bundle: Bundle, quantization: Quantization) -> None:

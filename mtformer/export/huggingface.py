@@ -26,7 +26,7 @@ from mtformer.bundle.header import Header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.engines.ctranslate2.folder import describe_tags, write_tokenizer
 from mtformer.export import require_huggingface
-from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family, kind_of
+from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family
 from mtformer.export.marian_tokenizer import has_unknown_tokens, write_marian_tokenizer
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.model.architecture import ACTIVATIONS
@@ -129,8 +129,8 @@ def to_transformers(bundle: Bundle) -> Any:
         UserError: transformers have no architecture for the model.
     """
     require_huggingface(bundle.header)
-    architecture, kind = bundle.header.architecture, kind_of(bundle.header.architecture)
-    assert kind is not None
+    architecture = bundle.header.architecture
+    kind = next(kind for kind, family in FAMILIES.items() if family.suits(architecture))
     config_class, model_class = _CLASSES[kind]
     model = model_class(config_class(**_settings(bundle, kind)))
     with torch.no_grad():
@@ -141,17 +141,12 @@ def to_transformers(bundle: Bundle) -> Any:
     model.generation_config = transformers.GenerationConfig(
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
-        max_new_tokens=min(_max_new_tokens(header), model.config.max_position_embeddings - 1),
+        max_new_tokens=min(header.longest_translation, model.config.max_position_embeddings - 1),
         suppress_tokens=[*architecture.special_ids.never, *slots],
         forced_bos_token_id=next(iter(bundle.tokenizer.tgt.ids(forced)), None),
         **_special_ids(header),
     )
     return model.eval()
-
-
-def _max_new_tokens(header: Header) -> int:
-    search = header.search
-    return int(search.max_length_factor * header.architecture.max_length) + search.max_length_offset
 
 
 def _special_ids(header: Header) -> dict[str, int]:
@@ -169,7 +164,7 @@ def _settings(bundle: Bundle, kind: str) -> dict[str, Any]:
     architecture = bundle.header.architecture
     positions = architecture.max_length
     if FAMILIES[kind].positions != "learned":
-        positions = max(_LEAST_POSITIONS, positions, _max_new_tokens(bundle.header))
+        positions = max(_LEAST_POSITIONS, positions, bundle.header.longest_translation)
     is_tied = architecture.tie_embeddings
     is_shared = is_tied and architecture.joint_vocab
     settings = {

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import Header, SearchDefaults, first_problem
+from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.config.sources import LanguagePair
 from mtformer.engines.ctranslate2.folder import TOKENIZER_FILES, tokenizer_models
@@ -79,7 +79,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         architecture=architecture,
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
-        search=_search(generation, n_forced=int(bool(tokens.languages))),
+        search=search_defaults(generation, "num_beams", "length_penalty", n_forced=int(bool(tokens.languages))),
     )
     return Imported(header, tensors, tokens.models)
 
@@ -174,17 +174,6 @@ def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenize
         dropout=config.get("dropout", 0.0),
         attention_dropout=config.get("attention_dropout", 0.0),
     )
-
-
-def _search(generation: Mapping[str, Any], n_forced: int) -> SearchDefaults:
-    given = {key: value for key, value in generation.items() if value is not None}
-    beam_size, length_penalty = given.get("num_beams", 1), given.get("length_penalty", 1.0)
-    try:
-        return search_defaults(int(beam_size), float(length_penalty), n_forced)
-    except (TypeError, ValueError):
-        raise UserError(
-            f"num_beams = {beam_size} and length_penalty = {length_penalty} are not settings of a search"
-        ) from None
 
 
 def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import Header, SearchDefaults
+from mtformer.bundle.header import Header
 from mtformer.config.sources import LanguagePair
 from mtformer.export.huggingface_tokens import targets_in
 from mtformer.export.imported import Imported, Tokens, directions, languages_of, search_defaults
@@ -91,7 +91,7 @@ def read_marian(path: Path, vocabularies: Sequence[Path] = (), languages: Langua
         architecture=architecture,
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
-        search=_search(settings),
+        search=search_defaults(settings, "beam-size", "normalize"),
     )
     return Imported(header, tensors, tokens.models)
 
@@ -158,22 +158,9 @@ def _vocabularies(path: Path, settings: Mapping[str, Any]) -> list[Path]:
     return files
 
 
-def _search(settings: Mapping[str, Any]) -> SearchDefaults:
-    beam_size, normalize = settings.get("beam-size", 1), settings.get("normalize", 1.0)
-    try:
-        return search_defaults(int(beam_size), float(normalize))
-    except (TypeError, ValueError):
-        raise UserError(f"beam-size = {beam_size} and normalize = {normalize} are not settings of a search") from None
-
-
 def _is_shared(options: Mapping[str, Any]) -> bool:
     """Tell whether both languages have the same embeddings."""
     return bool(options.get("tied-embeddings-all") or options.get("tied-embeddings-src"))
-
-
-def _is_tied(options: Mapping[str, Any]) -> bool:
-    """Tell whether the output projection is the target's embedding."""
-    return bool(options.get("tied-embeddings-all") or options.get("tied-embeddings"))
 
 
 def _embeddings(options: Mapping[str, Any]) -> list[str]:
@@ -248,7 +235,7 @@ def _architecture(path: Path, arrays: Arrays, options: Mapping[str, Any], tokeni
             norm_type="layernorm",
             activation=_ACTIVATIONS[activation],
             positions="marian",
-            tie_embeddings=_is_tied(options),
+            tie_embeddings=bool(options.get("tied-embeddings-all") or options.get("tied-embeddings")),
             output_bias=True,
             joint_vocab=_is_shared(options),
             src_vocab_size=tokenizer.src_vocab_size,

@@ -45,21 +45,31 @@ class Tokens(NamedTuple):
     targets: Sequence[str] = ()
 
 
-def search_defaults(beam_size: int, length_penalty: float, n_forced: int = 0) -> SearchDefaults:
-    """Return the search settings of a model that was used with these.
+def search_defaults(settings: Mapping[str, Any], beam: str, penalty: str, n_forced: int = 0) -> SearchDefaults:
+    """Return the search settings of a model that was used with other ones.
 
     Args:
-        beam_size: 1 counts as not chosen.
-        length_penalty: the exponent of the length that scores are divided by.
+        settings: those, by name.
+        beam: the name of the beam size, of which 1 counts as not chosen.
+        penalty: the name of the exponent of the length that scores are divided by.
         n_forced: the tokens at the start of a translation that count as a part of its length.
+
+    Raises:
+        UserError: they are no settings of a search.
     """
-    usual = SearchConfig()
-    return SearchDefaults(
-        beam_size=min(beam_size, 64) if beam_size > 1 else usual.beam_size,
-        length_penalty=length_penalty,
-        length_penalty_offset=n_forced,
-        **usual.model_dump(include={"max_length_factor", "max_length_offset", "batch_tokens"}),
-    )
+    usual, values = SearchConfig(), {beam: 1, penalty: 1.0}
+    values |= {name: settings[name] for name in values if settings.get(name) is not None}
+    try:
+        beam_size = int(values[beam])
+        return SearchDefaults(
+            beam_size=min(beam_size, 64) if beam_size > 1 else usual.beam_size,
+            length_penalty=float(values[penalty]),
+            length_penalty_offset=n_forced,
+            **usual.model_dump(include={"max_length_factor", "max_length_offset", "batch_tokens"}),
+        )
+    except (TypeError, ValueError):
+        shown = " and ".join(f"{name} = {value}" for name, value in values.items())
+        raise UserError(f"{shown} are not settings of a search") from None
 
 
 def directions(tokens: Tokens, languages: LanguagePair | None) -> dict[str, Any]:

@@ -19,10 +19,7 @@ _HUB = "hf:"
 
 
 def read_model(
-    model: str,
-    languages: LanguagePair | None = None,
-    revision: str | None = None,
-    vocabularies: Sequence[Path] = (),
+    model: str, languages: LanguagePair | None = None, revision: str | None = None, vocabularies: Sequence[Path] = ()
 ) -> Imported:
     """Read a model of another toolkit.
 
@@ -65,9 +62,8 @@ def read_model(
         imported = read_huggingface(folder, origin["imported_from"], languages)
     if license := license_in(folder / "README.md"):
         origin["license"] = license
-    return imported._replace(
-        header=imported.header.model_copy(update={"provenance": imported.header.provenance | origin})
-    )
+    provenance = imported.header.provenance | origin
+    return imported._replace(header=imported.header.model_copy(update={"provenance": provenance}))
 
 
 def write_model(imported: Imported, folder: Path) -> None:

@@ -116,11 +116,9 @@ def write_ctranslate2(
 
 def _n_positions(header: Header) -> int | None:
     """Return the positions that the longest source and the longest translation of it need; None for rotary ones."""
-    search, architecture = header.search, header.architecture
-    if POSITIONS[architecture.positions].is_rotary:
+    if POSITIONS[header.architecture.positions].is_rotary:
         return None
-    longest = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
-    return max(_LEAST_POSITIONS, architecture.max_length, longest + 1)
+    return max(_LEAST_POSITIONS, header.architecture.max_length, header.longest_translation + 1)
 
 
 def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:

@@ -103,14 +103,10 @@ class CTranslate2Engine(BatchedEngine):
         self._precision = precision
         n_cores = usable_cores() if device == "cpu" else 1
         self._n_workers = min(n_cores, n_threads or n_cores)
+        kind = "int8" if precision == "int8" else "default"
+        threads = {"inter_threads": n_cores, "intra_threads": 1}
         try:
-            model = ctranslate2.Translator(
-                str(folder),
-                device=device,
-                compute_type="int8" if precision == "int8" else "default",
-                inter_threads=n_cores,
-                intra_threads=1,
-            )
+            model = ctranslate2.Translator(str(folder), device=device, compute_type=kind, **threads)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"CTranslate2 cannot load {folder}: {error}") from error
         self._models = [model]

@@ -93,14 +93,9 @@ def read_folder(path: Path) -> ExportedModel:
             if Path(name).name != name or not _is_intact(path / name, digest):
                 raise _damaged(path, f"{name} is not the file that was written")
         header = Header.model_validate_json(json.dumps(settings))
-        return ExportedModel(
-            path,
-            header,
-            header.make_tokenizer(tokenizer_models(path)),
-            str(settings["bundle"]),
-            str(settings["quantization"]),
-            settings["n_positions"],
-        )
+        tokenizer = header.make_tokenizer(tokenizer_models(path))
+        bundle, quantization = str(settings["bundle"]), str(settings["quantization"])
+        return ExportedModel(path, header, tokenizer, bundle, quantization, settings["n_positions"])
     except OSError as error:
         raise _damaged(path, f"cannot read {Path(error.filename).name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
