@@ -92,7 +92,8 @@ class Placement:
         sentence, text = self._sentence(request, terms), self._tokenizer.decode(best.ids)
         free = yield from self._search(sentence)
         is_at_end = _n_ends(text) > _n_ends(sentence.text) or _ends_with_term(text, terms)
-        is_beside = _keeps_all_words(text, free.text, terms)
+        # Beside the terms are all words of the translation without them: none has been replaced.
+        is_beside = _words(free.text) <= _words(text) - _words(*(term.tgt for term in terms))
         if not is_at_end and not is_beside:
             return hypotheses
         draft = yield from self._place_all(sentence, free)
@@ -192,11 +193,6 @@ def _is_cut_off(draft: _Draft, after: str) -> bool:
     """Tell whether the model has ended a translation at the term, where ``after`` followed before."""
     ends = _SENTENCE_ENDS + " "
     return draft.text.rstrip(ends) == draft.prefix.rstrip(ends) and bool(after.strip(ends))
-
-
-def _keeps_all_words(text: str, free: str, terms: Sequence[Term]) -> bool:
-    """Tell whether a translation has all words of the one without terms, beside the terms: none has been replaced."""
-    return _words(free) <= _words(text) - _words(*(term.tgt for term in terms))
 
 
 def _words(*texts: str) -> Counter[str]:

@@ -119,11 +119,7 @@ class CopyUnknown:
     """Copies texts without letters, and texts whose letters are all unknown to the model."""
 
     def __init__(
-        self,
-        can_write: Callable[[str], bool],
-        *,
-        with_numbers: Callable[[str], str] = str,
-        is_noted: bool = False,
+        self, can_write: Callable[[str], bool], *, with_numbers: Callable[[str], str] = str, is_noted: bool = False
     ) -> None:
         """Take the letters that the model knows.
 
@@ -244,16 +240,13 @@ def _ends(text: str, language: str) -> Iterator[int]:
             continue
         if follows == "と" and text[match.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
             continue
-        if match["mark"] != "." or not _has_own_stop(_word_before(text, match.start()), language):
+        if match["mark"] != "." or not _has_own_stop(text, match.start(), language):
             yield match.end()
 
 
-def _word_before(text: str, end: int) -> str:
-    return text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
-
-
-def _has_own_stop(word: str, language: str) -> bool:
+def _has_own_stop(text: str, end: int, language: str) -> bool:
     """Tell whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number."""
+    word = text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
     return (
         word.lower() in _ABBREVIATIONS.get(language, "").split()
         or (_INITIALS.fullmatch(word) is not None and word != "I")

@@ -21,13 +21,7 @@ class Terms:
     """
 
     def __init__(
-        self,
-        glossary: Glossary,
-        tokenizer: Tokenizer,
-        *,
-        src_lang: str,
-        tgt_lang: str,
-        mode: str = "hard",
+        self, glossary: Glossary, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str, mode: str = "hard"
     ) -> None:
         """Spell the translations of all terms.
 

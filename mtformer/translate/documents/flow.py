@@ -172,6 +172,5 @@ def _with_readings(tokens: list[Token], readings: list[Token], raw: Raw) -> Raw:
     """Remove the readings at the end of an element from the tokens, and return them with its end tag."""
     while tokens and readings and tokens[-1] is readings[-1]:
         readings.pop()
-        last = tokens.pop()
-        raw = last.raw + raw
+        raw = tokens.pop().raw + raw
     return raw

@@ -85,9 +85,8 @@ def _end_of_front_matter(text: str) -> int:
         return start
     if front["fence"] == "---":
         try:
-            events = list(
-                islice(yaml.parse(front["inside"], Loader=yaml.SafeLoader), 3)
-            )  # stream, document, its first node
+            # The stream, the document, and its first node.
+            events = list(islice(yaml.parse(front["inside"], Loader=yaml.SafeLoader), 3))
         except yaml.YAMLError:
             events = []  # that of a template, as it may be
         if len(events) == 3 and not isinstance(events[2], yaml.MappingStartEvent):

@@ -145,8 +145,7 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
     for event, _, is_key in values:
         if not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
-            written = text[slice(*span)]
-            escape = partial(_yaml_scalar, written, event.style or None, event.value)
+            escape = partial(_yaml_scalar, text[slice(*span)], event.style or None, event.value)
             blocks += message_block(span, event.value, escape)
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
@@ -105,11 +106,8 @@ class ArchiveDocument:
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
         """See :meth:`TextDocument.with_translations`; parts not read before may be damaged."""
-        changed, position = {}, 0
-        for name, part in self.parts:
-            n_units = len(part.units)
-            changed[name] = part.with_translations(translations[position : position + n_units])
-            position += n_units
+        left = iter(translations)
+        changed = {name: part.with_translations(list(islice(left, len(part.units)))) for name, part in self.parts}
         return self.archive.with_parts(changed)
 
 

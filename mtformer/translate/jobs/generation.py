@@ -50,10 +50,17 @@ class _PairsJob(Job[Unit]):
     """A job that writes pairs as JSON lines, with language codes as keys.
 
     Attributes:
+        text: where they come from.
         left_out: the name of omitted items in the report.
     """
 
     left_out: ClassVar[str]
+
+    text: Source | ParallelText
+
+    def inputs(self) -> list[Path]:
+        """Return the files of the text."""
+        return self.text.files
 
     def check(self) -> None:
         """Refuse an output that is not a file; see :meth:`Job.check`."""
@@ -79,18 +86,11 @@ class GenerationJob(_PairsJob[Paragraph]):
     Translations that are empty or doubtful to the guard are left out, and counted; a translation whose only number was
     restored is kept.
 
-    Attributes:
-        text: the text to translate; of parallel text, the source side.
+    Of parallel text, the source side is translated.
     """
 
     doing = "translating"
     left_out = "translations"
-
-    text: Source | ParallelText
-
-    def inputs(self) -> list[Path]:
-        """Return the files of the text."""
-        return self.text.files
 
     def check(self) -> None:
         """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
@@ -162,10 +162,6 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
     unit = left_out = "pairs"
 
     text: ParallelText
-
-    def inputs(self) -> list[Path]:
-        """Return the files of the text."""
-        return self.text.files
 
     def units(self) -> Iterator[NumberedPair]:
         """Yield the pairs."""

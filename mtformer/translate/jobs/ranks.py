@@ -60,8 +60,7 @@ def _raise_for_all(ranks: Ranks, failure: MtformerError | None) -> None:
     kind = UserError if all(is_user_error for _, is_user_error, _ in failures) else MtformerError
     if not ranks.is_first:
         raise SystemExit(2 if kind is UserError else 1)
-    messages = list(dict.fromkeys(message for _, _, message in failures))
-    raise kind("; ".join(messages))
+    raise kind("; ".join(dict.fromkeys(message for _, _, message in failures)))
 
 
 def _join(output: Path, shares: Sequence[PartialFile]) -> None:

@@ -153,11 +153,9 @@ class ScoringJob(Job[Candidates]):
 
         def printed(window: Sequence[Candidates], tallies: Tallies, advance: Callable[[int], object]) -> str:
             lines = [line for line in window for _ in line.translations]
-            results = translator.score(
-                [line.src for line in lines],
-                [tgt for line in window for tgt in line.translations],
-                numbers=[line.number for line in lines],
-            )
+            sources, numbers = [line.src for line in lines], [line.number for line in lines]
+            targets = [tgt for line in window for tgt in line.translations]
+            results = translator.score(sources, targets, numbers=numbers)
             scored = iter(map(self._with_score, results))
             texts = [self._printed(line, [next(scored) for _ in line.translations]) for line in window]
             advance(len(window))

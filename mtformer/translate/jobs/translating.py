@@ -115,12 +115,10 @@ class TranslationJob(Job[Paragraph]):
                 [[empty, *_]] = translator.translate([""])
                 return [self._stand_in(window[index], f"failed: {error}", empty)]
 
-            results = translator.translate(
-                ["" if unit.problem else unit.text for unit in window],
-                numbers=[self.place(unit.number) for unit in window],
-                on_progress=advance,
-                on_error=None if self.source.on_error is OnError.stop else fail,
-            )
+            texts = ["" if unit.problem else unit.text for unit in window]
+            places = [self.place(unit.number) for unit in window]
+            on_error = None if self.source.on_error is OnError.stop else fail
+            results = translator.translate(texts, numbers=places, on_progress=advance, on_error=on_error)
             blocks = []
             for unit, translations in zip(window, results, strict=True):
                 if unit.problem:

@@ -66,8 +66,7 @@ class MarkedText:
             stretch if isinstance(stretch, str) else _put_back(stretch, *next(of_segments))
             for stretch in self.stretches
         )
-        whole = joined(translations, "")
-        return replace(whole, text=text).noted(*self.notes)
+        return replace(joined(translations, ""), text=text).noted(*self.notes)
 
 
 def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
