@@ -70,7 +70,7 @@ class Training:
         return [tensor.detach().clone() for tensor in (*parameters, *moments, *average)]
 
     def save(self, folder: Path, step: int, keep_last: int = 10, **state: object) -> Path:
-        return save_checkpoint(folder, step, self.updater, {"step": step, **state}, keep_last=keep_last)
+        return save_checkpoint(folder, self.updater, {"step": step, **state}, keep_last=keep_last)
 
     def load(self, folder: Path) -> dict[str, object] | None:
         found = newest_checkpoint(folder)
@@ -103,7 +103,7 @@ def files_limited_to(n_bytes: int) -> Iterator[None]:
 def test_training_goes_on_from_a_checkpoint_bit_for_bit(settings: dict[str, Any], tmp_path: Path) -> None:
     training = Training(seed=1, **settings)
     training.update(3)
-    save_checkpoint(tmp_path, 3, training.updater, STATE, keep_last=2)
+    save_checkpoint(tmp_path, training.updater, STATE, keep_last=2)
     at_saving = training.everything()
     training.update(3)
 

@@ -21,7 +21,7 @@ from mtformer.improve.plan import Baseline, describe, make_plan
 from mtformer.improve.run import Request, improve
 from mtformer.improve.state import Outcome, State, locked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.training import run_files
+from mtformer.training import checkpoint
 from mtformer.translate.jobs.partial import PartialFile
 
 BASELINE = Baseline(seconds=600, n_steps=1_000, n_epochs=10, n_pairs=10_000)
@@ -163,7 +163,7 @@ def test_what_is_killed_anywhere_goes_on(
         monkeypatch.setattr(owner, name, operation)
 
     cut_before(State, "write")
-    cut_before(run_files, "save_checkpoint")
+    cut_before(checkpoint, "save_checkpoint")
     cut_before(PartialFile, "finish")
     n_cuts = 0
     while n_cuts < 100:

@@ -23,13 +23,13 @@ def run(*arguments):
 
 KILLED = """
 import os
-import mtformer.training.run_files as run_files
+from mtformer.training import checkpoint
 
-save = run_files.save_checkpoint
+save = checkpoint.save_checkpoint
 def save_and_die(*arguments, **settings):
     save(*arguments, **settings)
     os._exit(9)  # as abrupt as kill -9
-run_files.save_checkpoint = save_and_die
+checkpoint.save_checkpoint = save_and_die
 run("train", "config.yaml")
 """
 

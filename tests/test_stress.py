@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 from conftest import Project
 
+from mtformer.config import LanguagePair
 from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
 from mtformer.evaluate.negation import Pair as NegationPair
 from mtformer.evaluate.stress import PERTURBATIONS, Kept, Pair, _numbers_kept, _row, perturb
@@ -92,7 +93,8 @@ def test_a_row_worked_out_by_hand() -> None:
     clean = {0: "Zwei Hunde sehen 12 rote Häuser.", 1: "Eine Katze.", 2: "Nein."}
     cases = perturb("emoji appended", pairs)
     hypotheses = {0: f"Zwei Hunde {cases[0].added}", 1: "Katze Katze Katze", 2: "nein nein nein"}
-    row = _row(pairs, clean, "en", "de", "emoji appended", cases, hypotheses)
+    found = {"clean": clean, "emoji appended": hypotheses}
+    row = _row("emoji appended", pairs, cases, found, LanguagePair("en", "de"))
     references = [case.ref or "" for case in cases.values()]
     expected = sacrebleu.corpus_chrf([text.lower() for text in hypotheses.values()], [[r.lower() for r in references]])
     assert row.chrf == pytest.approx(expected.score)

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, Unpack
 
+from mtformer.config import LanguagePair
 from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
@@ -28,6 +28,7 @@ _FULL_STOPS = (".", "。")
 _EMOJI = ("😀", "🎉", "👍🏽", "🚗", "❤️")
 _URL = "https://example.org/news/{}?id={}"
 _CHARACTERS_PER_TYPO = 30
+_Texts = Mapping[int, str]  # by the places of the sentences
 
 
 class Pair(NamedTuple):
@@ -234,8 +235,8 @@ def stress_model(
                 for i, case in perturbed.items():
                     row = {"perturbation": name, "line": i + 1, **case._asdict(), "hyp": hypotheses[name][i]}
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
-    rows = [score(name, perturbed, hypotheses[name]) for name, perturbed in cases.items()]
+    languages = LanguagePair(header.src_lang, header.tgt_lang)
+    rows = [_row(name, pairs, perturbed, hypotheses, languages) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
     scored = ScoredModel(tuple(paths), model, raw)
     return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows, flips)
@@ -253,17 +254,12 @@ def _flips(pairs: Sequence[NegationPair], found: Sequence[str], tgt_lang: str, f
 
 
 def _row(
-    pairs: Sequence[Pair],
-    clean: Mapping[int, str],
-    src_lang: str,
-    tgt_lang: str,
-    name: str,
-    cases: Mapping[int, Case],
-    hypotheses: Mapping[int, str],
+    name: str, pairs: Sequence[Pair], cases: Mapping[int, Case], found: Mapping[str, _Texts], languages: LanguagePair
 ) -> StressRow:
-    """Score the translations of one perturbation."""
+    """Score the translations of one perturbation, which ``found`` has beside those of the clean text."""
+    hypotheses, clean, tgt_lang = found[name], found["clean"], languages.tgt_lang
     references = [case.ref for case in cases.values() if case.ref is not None]
-    src_lang = tgt_lang if name == "wrong language" else src_lang
+    src_lang = tgt_lang if name == "wrong language" else languages.src_lang
     loops = sum(
         repeats(hypotheses[i], tgt_lang) and not repeats(case.src, src_lang) and not repeats(pairs[i].ref, tgt_lang)
         for i, case in cases.items()

@@ -169,14 +169,8 @@ def explain(
         Snapshot(step, name, replace(explainer, engine=engine).trace_attention(text, prefix=prefix))
         for step, name, engine in checkpoints
     ]
-    return Explanation(
-        model=model,
-        options=explainer.options,
-        prefix=prefix,
-        traces=tuple(traces),
-        changes=None if compare_with is None else compare(*traces),
-        checkpoints=tuple(snapshots),
-    )
+    changes = None if compare_with is None else compare(*traces)
+    return Explanation(model, explainer.options, prefix, tuple(traces), changes, tuple(snapshots))
 
 
 def describe(bundle: Bundle, name: str) -> dict[str, Any]:

@@ -63,13 +63,8 @@ class Stages:
         def do() -> Outcome:
             run = gather(folder.path)
             score = valid_bleu([folder.bundle], self._configs.valid)
-            return Outcome(
-                stage=name,
-                commands=[command, self._eval([folder.bundle])],
-                minutes=run.minutes,
-                steps=run.step,
-                bleu=score,
-            )
+            commands = [command, self._eval([folder.bundle])]
+            return Outcome(stage=name, commands=commands, minutes=run.minutes, steps=run.step, bleu=score)
 
         return self._state.once(do, name)
 
@@ -84,22 +79,16 @@ class Stages:
     def joined(self, models: list[Path], name: str) -> list[Path]:
         """Return the models with a new one, if it makes their ensemble better; its stage gets the gain."""
         before, outcome = self._state.outcomes[self._name_of(models[-1])], self._state.outcomes[name]
-        together = [*models, self._configs.run(name).bundle]
+        together, stage = [*models, self._configs.run(name).bundle], f"{name}.ensemble"
 
         def do() -> Outcome:
             score = valid_bleu(together, self._configs.valid)
             alone = before.bleu if len(models) == 1 else self._state.outcomes[f"{before.stage}.ensemble"].bleu
-            gain = score - (alone or 0.0)
-            return Outcome(
-                stage=f"{name}.ensemble",
-                commands=[self._eval(together)],
-                bleu=score,
-                gain=gain,
-                kept=gain > 0,
-                note=f"{outcome.bleu:.2f} alone",
-            )
+            gain, note = score - (alone or 0.0), f"{outcome.bleu:.2f} alone"
+            commands = [self._eval(together)]
+            return Outcome(stage=stage, commands=commands, bleu=score, gain=gain, kept=gain > 0, note=note)
 
-        return together if self._state.once(do, f"{name}.ensemble").kept else models
+        return together if self._state.once(do, stage).kept else models
 
     def _name_of(self, bundle: Path) -> str:
         return "baseline" if bundle == self._configs.baseline.bundle else bundle.parent.name
@@ -119,10 +108,8 @@ class Stages:
             if not path.exists():  # it appears when it is complete
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
                 core.run(job, partial(Translator.load, models, engine="auto"))
-            return Outcome(
-                stage=name,
-                commands=[shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])],
-            )
+            by_hand = shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])
+            return Outcome(stage=name, commands=[by_hand])
 
         self._state.once(do, name)
         return path
@@ -145,13 +132,8 @@ class Stages:
             command = ["mtformer", "average", str(run.path), "--best", str(n)]
             average_checkpoints(run.path, path, last=None, best=n)
             score = valid_bleu([path], self._configs.valid)
-            return Outcome(
-                stage="average",
-                commands=[shlex.join([*command, "--output", str(path)]), self._eval([path])],
-                bleu=score,
-                gain=score - before,
-                kept=score > before,
-            )
+            commands, gain = [shlex.join([*command, "--output", str(path)]), self._eval([path])], score - before
+            return Outcome(stage="average", commands=commands, bleu=score, gain=gain, kept=gain > 0)
 
         return path if self._state.once(do, "average").kept else None
 

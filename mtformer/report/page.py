@@ -6,16 +6,9 @@ from typing import Any, NamedTuple
 
 from mtformer.config import LanguagePair
 from mtformer.evaluate.comparison_formats import Segment, mark_differences
+from mtformer.report import test_set
 from mtformer.report.elements import Detail, Html, document, element, fitted, muted, sentence_card, table, thinned
 from mtformer.report.settings import data_and_model, environment, settings
-from mtformer.report.test_set import (
-    LEGEND,
-    TranslatedTestSet,
-    best_and_worst,
-    interval_of,
-    test_set_charts,
-    test_set_scores,
-)
 from mtformer.runs.contents import METRIC_NAMES, Contents
 from mtformer.support.progress import clock
 from mtformer.support.terminal import counted
@@ -128,7 +121,7 @@ def controls(charts: Sequence[dict[str, Any]]) -> Html:
     return element("div", axis, scales, class_="controls")
 
 
-def render(run: Contents, result: TranslatedTestSet | None = None) -> str:
+def render(run: Contents, result: test_set.TranslatedTestSet | None = None) -> str:
     """Return the page of a run, with as much detail as ``MAX_PAGE_BYTES`` allows.
 
     Args:
@@ -138,7 +131,7 @@ def render(run: Contents, result: TranslatedTestSet | None = None) -> str:
     return fitted(lambda detail: _render(run, result, detail))
 
 
-def _render(run: Contents, result: TranslatedTestSet | None, detail: Detail) -> str:
+def _render(run: Contents, result: test_set.TranslatedTestSet | None, detail: Detail) -> str:
     charts = curves_of(run, detail.points)
     samples = _samples_data(run, detail)
     sections: list[tuple[str, str, object]] = [
@@ -147,9 +140,9 @@ def _render(run: Contents, result: TranslatedTestSet | None, detail: Detail) -> 
     ]
     data = {"charts": charts, "marks": marks_of(run), "samples": samples}
     if result:
-        more = test_set_charts(result)
-        sections.append(("test", "Test set", [test_set_scores(result), chart_figures(more, first=len(charts))]))
-        sections.append(("sentences", "Best and worst sentences", best_and_worst(result, run)))
+        more = test_set.charts(result)
+        sections.append(("test", "Test set", [test_set.scores(result), chart_figures(more, first=len(charts))]))
+        sections.append(("sentences", "Best and worst sentences", test_set.best_and_worst(result, run)))
         data["charts"] = charts + more
     sections += [
         ("data", "Data and model", data_and_model(run, result)),
@@ -173,13 +166,13 @@ def describe_state(run: Contents) -> str:
     return f"{languages}, {state}: {at} of training{missing}."
 
 
-def _tiles(run: Contents, result: TranslatedTestSet | None) -> Iterator[Html]:
+def _tiles(run: Contents, result: test_set.TranslatedTestSet | None) -> Iterator[Html]:
     def tile(name: str, value: object, note: object) -> Html:
         return element("div", element("dt", name), element("dd", value, element("small", note)))
 
     if result:
         first = result.scores[0]
-        yield tile(f"test {first.name}", f"{first.value:.2f}", f"95 % interval {interval_of(first)}")
+        yield tile(f"test {first.name}", f"{first.value:.2f}", f"95 % interval {test_set.interval_of(first)}")
     if best := run.best:
         metric = f"valid_{run.metric}"
         at = f"at step {best['step']:,}"
@@ -257,7 +250,8 @@ def _samples(run: Contents, data: dict[str, Any]) -> Iterator[Html]:
         return
     last = len(data["steps"]) - 1
     texts = lines[-1]["samples"][: len(data["sentences"])]
-    yield element("p", "How the model translated some sentences of the validation text, by greedy search. ", LEGEND)
+    intro = "How the model translated some sentences of the validation text, by greedy search. "
+    yield element("p", intro, test_set.LEGEND)
     shown, n_recorded = (len(data["steps"]), len(texts)), (len(lines), len(lines[-1]["samples"]))
     if shown != n_recorded:
         yield muted(

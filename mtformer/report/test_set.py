@@ -102,13 +102,9 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
     rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
     sentences = [Sentence(n, *row[:3], row[3][_SENTENCE_METRIC]) for n, row in enumerate(rows, 1)]
     options = translator.options
-    return TranslatedTestSet(
-        score_set(texts, hypotheses, header, bundle.tokenizer, n_bootstrap=_N_RESAMPLES),
-        n_references=len(texts.references),
-        step=header.step,
-        search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
-        sentences=sentences,
-    )
+    search = f"beam size {options.beam_size}, length penalty {options.length_penalty:g}"
+    result = score_set(texts, hypotheses, header, bundle.tokenizer, n_bootstrap=_N_RESAMPLES)
+    return TranslatedTestSet(result, len(texts.references), header.step, search, sentences)
 
 
 def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
@@ -134,7 +130,7 @@ def interval_of(score: Score) -> str:
     return f"{low:.2f} to {high:.2f}"
 
 
-def test_set_scores(translated: TranslatedTestSet) -> Iterator[Html]:
+def scores(translated: TranslatedTestSet) -> Iterator[Html]:
     """Yield the scores of the whole test set."""
     result = translated.result
     rows = [
@@ -162,15 +158,15 @@ def test_set_scores(translated: TranslatedTestSet) -> Iterator[Html]:
     yield element("div", facts(about[:5]), facts(about[5:]), class_="columns")
 
 
-def test_set_charts(translated: TranslatedTestSet) -> list[dict[str, Any]]:
+def charts(translated: TranslatedTestSet) -> list[dict[str, Any]]:
     """Return the charts of scores by sentence length, by rarity of words, and of single sentences."""
     analysis = translated.result.analysis
-    scores = [sentence.score for sentence in translated.sentences]
+    values = [sentence.score for sentence in translated.sentences]
     bins = [(low, low + 10) for low in range(0, 100, 10)]
     bars = [
         {
             "label": str(low),
-            "value": sum(low <= score < high or score == high == 100 for score in scores),
+            "value": sum(low <= score < high or score == high == 100 for score in values),
             "text": f"sentences with {_SENTENCE_METRIC} {low} to {high}",
         }
         for low, high in bins
@@ -179,7 +175,7 @@ def test_set_charts(translated: TranslatedTestSet) -> list[dict[str, Any]]:
     return [
         _buckets("BLEU by length of the reference, in words", "sentences", "words", analysis.by_length),
         _buckets(rarity, "words", "tokens", analysis.by_tokens),
-        {"title": f"Sentences by {_SENTENCE_METRIC}", "caption": f"{counted(len(scores), 'sentence')}.", "bars": bars},
+        {"title": f"Sentences by {_SENTENCE_METRIC}", "caption": f"{counted(len(values), 'sentence')}.", "bars": bars},
     ]
 
 

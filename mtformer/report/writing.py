@@ -8,17 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtformer.report import page
 from mtformer.report.elements import Detail, Html, document, element, fitted, muted, table
-from mtformer.report.page import (
-    chart_figures,
-    controls,
-    curves_side_by_side,
-    describe_state,
-    render,
-    score,
-    short,
-    thinning_note,
-)
 from mtformer.report.test_set import translate_test_set
 from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings, gather
 from mtformer.runs.folder import RunFolder
@@ -59,16 +50,16 @@ def write_report(
         if len(runs) > 1:
             file.write(_side_by_side(runs))
         else:
-            file.write(render(runs[0], translate_test_set(runs[0], device) if with_test else None))
+            file.write(page.render(runs[0], translate_test_set(runs[0], device) if with_test else None))
     return target
 
 
 def refresh_report(folder: RunFolder, is_training: bool) -> None:
     """Write the page of a run from its records; a failure is a warning and does not stop training."""
     try:
-        page = render(gather(folder.path, is_training=is_training))
+        written = page.render(gather(folder.path, is_training=is_training))
         with open_output(folder.report) as file:
-            file.write(page)
+            file.write(written)
     except Exception as error:
         log.warning("the report was not written: %s", error)
 
@@ -83,12 +74,12 @@ def _side_by_side(runs: Sequence[Contents]) -> str:
 
 
 def _page_of_several(runs: Mapping[str, Contents], detail: Detail) -> str:
-    charts = curves_side_by_side(runs, detail.points)
-    thin = thinning_note(max((run.metrics for run in runs.values()), key=len), detail.points)
-    states = [element("li", element("b", name), ": ", describe_state(run)) for name, run in runs.items()]
+    charts = page.curves_side_by_side(runs, detail.points)
+    thin = page.thinning_note(max((run.metrics for run in runs.values()), key=len), detail.points)
+    states = [element("li", element("b", name), ": ", page.describe_state(run)) for name, run in runs.items()]
     sections = [
         ("scores", "Validation scores", _validation_scores(runs)),
-        ("curves", "Curves", [muted(thin), controls(charts), chart_figures(charts)]),
+        ("curves", "Curves", [muted(thin), page.controls(charts), page.chart_figures(charts)]),
         ("settings", "Settings that differ", _settings(runs)),
     ]
     command = ["mtformer", "report", *(str(run.folder.path) for run in runs.values())]
@@ -114,12 +105,12 @@ def _row(run: Contents, metrics: Sequence[str]) -> list[str]:
     best: dict[str, Any] = run.best or {}
     speeds = [point.value for point in run.curve("tokens_per_second")]
     return [
-        *(score(f"valid_{metric}", best.get(f"valid_{metric}")) for metric in metrics),
+        *(page.score(f"valid_{metric}", best.get(f"valid_{metric}")) for metric in metrics),
         f"{best['step']:,}" if best else "–",
         f"{run.step:,}",
         clock(60 * run.minutes),
         f"{statistics.median(speeds):,.0f}" if speeds else "–",
-        short(sum(run.parameters.values())) if run.parameters else "–",
+        page.short(sum(run.parameters.values())) if run.parameters else "–",
     ]
 
 

@@ -295,17 +295,11 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         name = folder.config.name
         raise UserError(f"{path} is not the folder of a run: it has no {name}{hint(path, name)}")
     config = folder.read_config(ResolvedConfig)
-    samples = _read(folder.samples, SamplesLine)
-    return Contents(
-        folder,
-        config,
-        _read(folder.metrics, MetricsLine),
-        _read(folder.starts, StartsLine),
-        sorted(samples, key=lambda line: line["step"]),
-        _parameters(folder.bundle),
-        folder.is_training if is_training is None else is_training,
-        max(map(step_of, list_checkpoints(folder.checkpoints)), default=0),
-    )
+    samples = sorted(_read(folder.samples, SamplesLine), key=lambda line: line["step"])
+    metrics, starts = _read(folder.metrics, MetricsLine), _read(folder.starts, StartsLine)
+    is_training = folder.is_training if is_training is None else is_training
+    step = max(map(step_of, list_checkpoints(folder.checkpoints)), default=0)
+    return Contents(folder, config, metrics, starts, samples, _parameters(folder.bundle), is_training, step)
 
 
 def _parameters(bundle: Path) -> dict[str, int]:

@@ -137,22 +137,16 @@ class TrainState:
 
 
 def save_checkpoint(
-    folder: Path,
-    step: int,
-    updater: Updater,
-    state: dict[str, Any],
-    *,
-    keep_last: int,
-    keep_steps: Collection[int] = (),
+    folder: Path, updater: Updater, state: dict[str, Any], *, keep_last: int, keep_steps: Collection[int] = ()
 ) -> Path:
-    """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
+    """Write a checkpoint of a state below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
 
     Of several ranks the first one writes. If the model is sharded, the others must call it too, to send their shares.
 
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
-    path = folder / f"step-{step:06d}"
+    path = folder / f"step-{state['step']:06d}"
     tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
     if updater.ranks.is_first:
         _write(path, tensors, state)

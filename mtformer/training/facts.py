@@ -21,13 +21,7 @@ from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import MAX_TRAINING_TEXTS, train_tokenizer
 from mtformer.training.finetune import inherit, tokenizer_of
-from mtformer.training.history import (
-    SavedRun,
-    history,
-    load_saved_run,
-    require_same_run,
-    warn_of_foreign_provenance,
-)
+from mtformer.training.history import SavedRun, history, load_saved_run, require_same_run, warn_of_foreign_provenance
 from mtformer.training.inputs import Inputs, control_symbols
 from mtformer.training.transfer import check_vocabulary
 
@@ -95,16 +89,9 @@ def _sizes(config: Config, text: StoredText) -> list[int]:
 
 def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: SavedRun) -> Facts:
     """Add the measurements of the first start and the changes since; refuse changes that a run cannot take."""
-    measured = saved.config.training
-    facts = replace(
-        facts,
-        joint=saved.tokenizer.joint,
-        slots=saved.tokenizer.has_slots,
-        vocab_size=saved.tokenizer.vocab_size,
-        precision=measured.precision,
-        threads=measured.threads,
-        max_tokens=measured.max_tokens,
-    )
+    measured, tokenizer = saved.config.training, saved.tokenizer
+    facts = replace(facts, joint=tokenizer.joint, slots=tokenizer.has_slots, vocab_size=tokenizer.vocab_size)
+    facts = replace(facts, precision=measured.precision, threads=measured.threads, max_tokens=measured.max_tokens)
     now = resolve(config, facts)
     require_same_run(folder, saved, now)
     provenance = facts.provenance.model_copy(update={"changes": history(saved, now)})

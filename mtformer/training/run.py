@@ -77,7 +77,6 @@ def train(
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
         if fresh:
-            ranks.by_first(lambda: forget_earlier_launch(folder))
             fresh = not ranks.by_first(lambda: is_cleared(folder))
         trainer = _prepare(config, device, ranks, fresh, show_samples, lambda: notify(True))
         if fresh:
@@ -180,20 +179,20 @@ def _prepare(
         lambda: collect_facts(config, inputs, ranks.size, None if fresh else folder)
     )
     trial = resolve(config, facts)
-    training_data = ranks.after_first(lambda: TrainingData(trial, inputs.text, tokenizer, inputs.glossary))
-    _log_data(training_data)
-    if len(training_data.corpus) < _FEW_PAIRS and not inputs.base:
+    data = ranks.after_first(lambda: TrainingData(trial, inputs.text, tokenizer, inputs.glossary))
+    _log_data(data)
+    if len(data.corpus) < _FEW_PAIRS and not inputs.base:
         log.warning(
             "%s training pairs are too few for a useful model, which takes some 10,000 at least; with few, fine-tune "
             "a model of the same languages (training.init_from)",
-            f"{len(training_data.corpus):,}",
+            f"{len(data.corpus):,}",
         )
     if facts.slots is None and config.tokenizer.slots is None and not (trial.tokenizer.slots or inputs.base):
         log.info("no slots: numbers and names may get lost in translations (tokenizer.slots)")
     keep_freed_memory()
     model = _build(trial, tokenizer, inputs.base, device, ranks)
     if not is_resumed:
-        facts = _measure(config, facts, model, training_data.corpus, ranks)
+        facts = _measure(config, facts, model, data.corpus, ranks)
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
     if inputs.base:
@@ -202,15 +201,7 @@ def _prepare(
         resolved, tokenizer, inputs.valid_pairs, inputs.general_pairs, in_threads=computes_in_threads(model)
     )
     return Trainer(
-        resolved,
-        model,
-        tokenizer,
-        training_data,
-        validator,
-        folder,
-        ranks,
-        show_samples=show_samples,
-        on_scores=on_scores,
+        resolved, model, tokenizer, data, validator, folder, ranks, show_samples=show_samples, on_scores=on_scores
     )
 
 
@@ -306,18 +297,14 @@ def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Token
     write_text(folder.config, dump_config(config))
 
 
-def forget_earlier_launch(folder: RunFolder) -> None:
-    """Remove the note of an earlier launch, which may have had the same id as that of this process.
+def is_cleared(folder: RunFolder) -> bool:
+    """Tell whether this process is a restart and its launch has already cleared the folder.
 
-    A restart keeps the note: it is that of its own launch.
+    If it is none, remove the note of an earlier launch, which may have had the same id as that of this process.
     """
     if not is_restart():
         folder.cleared.unlink(missing_ok=True)
-
-
-def is_cleared(folder: RunFolder) -> bool:
-    """Tell whether this process is a restart and its launch has already cleared the folder."""
-    return is_restart() and folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
+    return folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
 
 
 def clear(folder: RunFolder) -> None:

@@ -17,16 +17,8 @@ from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, newest_check
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.checkpoint import (
-    TrainState,
-    is_snapshot_step,
-    remove_later_snapshots,
-    remove_others,
-    restore,
-    save_checkpoint,
-    save_snapshot,
-    set_aside_damaged,
-)
+from mtformer.training import checkpoint
+from mtformer.training.checkpoint import TrainState
 from mtformer.training.display import Writer
 from mtformer.training.model import describe_model
 from mtformer.training.sharding import is_sharded
@@ -72,7 +64,7 @@ class RunFiles:
         saved = self._ranks.by_first(self._newest_checkpoint)
         if saved is None:
             return None
-        restore(self._updater, saved)
+        checkpoint.restore(self._updater, saved)
         try:
             state = TrainState.load(saved.state)
         except TypeError:
@@ -101,10 +93,10 @@ class RunFiles:
 
     def _clean_up(self, saved: Checkpoint, state: TrainState) -> None:
         """Set aside damaged checkpoints, and remove what a save that was killed has left, and of steps to repeat."""
-        set_aside_damaged(saved)
+        checkpoint.set_aside_damaged(saved)
         self.cut_journals(state)
-        remove_others(saved.path, keep_last=self._settings.keep_last, keep_steps=state.best_steps)
-        remove_later_snapshots(self._folder.snapshots, state.step)
+        checkpoint.remove_others(saved.path, keep_last=self._settings.keep_last, keep_steps=state.best_steps)
+        checkpoint.remove_later_snapshots(self._folder.snapshots, state.step)
 
     def cut_journals(self, state: TrainState) -> None:
         """Remove the lines of steps that will be repeated."""
@@ -158,22 +150,17 @@ class RunFiles:
             for journal in (self._journal, self.samples):
                 journal.sync()  # the lines of a step that is never repeated
         if state.step != self._saved_step and (self._ranks.is_first or is_sharded(self._updater.model)):
-            save_checkpoint(
-                self._folder.checkpoints,
-                state.step,
-                self._updater,
-                asdict(state),
-                keep_last=self._settings.keep_last,
-                keep_steps=state.best_steps,
-            )
+            folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
+            values = asdict(state)
+            checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last, keep_steps=keep_steps)
         self._saved_step = state.step
         self._has_checkpoint = True
 
     def save_snapshot(self, step: int) -> None:
         """Keep the model, if it is one of those that show how training went."""
         keep = self._settings.keep_early
-        if keep and is_snapshot_step(step) and (self._ranks.is_first or is_sharded(self._updater.model)):
-            save_snapshot(self._folder.snapshots, step, self._updater, keep=keep)
+        if keep and checkpoint.is_snapshot_step(step) and (self._ranks.is_first or is_sharded(self._updater.model)):
+            checkpoint.save_snapshot(self._folder.snapshots, step, self._updater, keep=keep)
 
     def log(self, state: TrainState, values: dict[str, float]) -> None:
         """Add a line to the metrics."""

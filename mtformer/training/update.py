@@ -265,9 +265,8 @@ def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, *, of_
 
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether torch or NumPy ran out of memory; torch has no exception for that on a CPU."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return any(sign in str(error) for sign in ("DefaultCPUAllocator: can't allocate memory", "bad_alloc"))
+    signs = ("DefaultCPUAllocator: can't allocate memory", "bad_alloc")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in str(error) for sign in signs)
 
 
 class RunningLoss:

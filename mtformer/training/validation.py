@@ -91,13 +91,9 @@ class Validation:
     @property
     def all_scores(self) -> dict[str, float]:
         """The scores, those of each direction under names such as ``bleu_en-de``, and ``general_bleu`` and the like."""
-        of_each = self.by_direction.items()
         general = {f"general_{name}": value for name, value in self.general.items()}
-        return (
-            general
-            | self.scores
-            | {f"{name}_{key}": value for key, scores in of_each for name, value in scores.items()}
-        )
+        of_each = {f"{name}_{key}": value for key, of in self.by_direction.items() for name, value in of.items()}
+        return general | self.scores | of_each
 
 
 @dataclass(frozen=True)
@@ -286,13 +282,9 @@ class Validator:
             return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
     def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
-        translator = Translator(
-            TorchEngine(merged(model), n_threads=self._threads.n),
-            valid.tokenizer,
-            self._search,
-            tgt_lang=valid.languages.tgt_lang,
-            max_length=self._config.data.max_length,
-        )
+        engine, tgt_lang = TorchEngine(merged(model), n_threads=self._threads.n), valid.languages.tgt_lang
+        max_length = self._config.data.max_length
+        translator = Translator(engine, valid.tokenizer, self._search, tgt_lang=tgt_lang, max_length=max_length)
         translations = translator.translate([pair.src for pair in pairs])
         return [best.text for (best, *_) in translations]
 
