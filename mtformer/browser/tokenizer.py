@@ -10,16 +10,8 @@ from typing import Any
 
 from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
+from mtformer.text import languages
 from mtformer.text.entities import FALSE_UNITS
-from mtformer.text.languages import (
-    base_language,
-    decimal_and_group,
-    has_full_stops_in_ordinals,
-    has_latin_units,
-    has_spaced_groups,
-    is_written_with_spaces,
-    letters_of,
-)
 from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
 from mtformer.text.slots import OF_KIND
@@ -27,15 +19,7 @@ from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
-SCRIPTS = (
-    "unicode",
-    "tokenizer",
-    "numbers",
-    "prepare",
-    "guard",
-    "slots",
-    "text",
-)  # in the order in which a page has them
+SCRIPTS = ("unicode", "tokenizer", "numbers", "prepare", "guard", "slots", "text")  # in the order of a page
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -81,17 +65,17 @@ def _vocabulary(vocabulary: Vocabulary, model: bytes) -> dict[str, Any]:
 
 
 def _language(code: str) -> dict[str, Any]:
-    point, group = decimal_and_group(code)
+    base, (point, group) = languages.base_language(code), languages.decimal_and_group(code)
     return {
-        "base": base_language(code),
-        "has_spaces": is_written_with_spaces(code),
-        "has_ordinals": has_full_stops_in_ordinals(code),
-        "letters": letters_of(code),
+        "base": base,
+        "has_spaces": languages.is_written_with_spaces(code),
+        "has_ordinals": languages.has_full_stops_in_ordinals(code),
+        "letters": languages.letters_of(code),
         "numbers": {"point": point, "group": group},
-        "has_spaced_groups": has_spaced_groups(code),
-        "has_latin_units": has_latin_units(code),
-        "false_units": FALSE_UNITS.get(base_language(code), ()),
-        "number_words": {"stems": STEMS.get(base_language(code), {}), "parts": PARTS.get(base_language(code))},
+        "has_spaced_groups": languages.has_spaced_groups(code),
+        "has_latin_units": languages.has_latin_units(code),
+        "false_units": FALSE_UNITS.get(base, ()),
+        "number_words": {"stems": STEMS.get(base, {}), "parts": PARTS.get(base)},
         "large_words": {"pattern": large_words(code), "plurals": large_plurals(code)},
     }
 

@@ -178,7 +178,8 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
     n_new = facts.n_pairs if facts.n_new is None else facts.n_new
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
-        "warmup_steps": _warmup_steps(model, size),
+        # Deep models with post-norm need a long warm-up (Xiong et al. 2020).
+        "warmup_steps": max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps,
         "learning_rate": _peak_learning_rate(model, optimizer, fine_tuning_share(n_new) if is_tuned else 1),
     }
     if training.max_steps is None and training.max_minutes is None:
@@ -194,11 +195,6 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
     open_keys = {key: value for key, value in chosen.items() if given[key] is None}
     auto_keys = {key: value for key, value in automatic.items() if given[key] == "auto"}
     return given | open_keys | auto_keys
-
-
-def _warmup_steps(model: ModelConfig, size: Size) -> int:
-    """Return the warm-up for the data; deep models with post-norm need a long one (Xiong et al. 2020)."""
-    return max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps
 
 
 def fine_tuning_share(n_new: int) -> float:

@@ -38,12 +38,7 @@ class Augmenter:
     """
 
     def __init__(
-        self,
-        shares: AugmentConfig | None,
-        *,
-        seed: int,
-        languages: Sequence[LanguagePair] = (),
-        slots: bool = False,
+        self, shares: AugmentConfig | None, *, seed: int, languages: Sequence[LanguagePair] = (), slots: bool = False
     ) -> None:
         """Take the share of each kind of variation, the directions of the text, and whether some pairs get slots."""
         self._shares, self._seed, self._slots = shares or NO_VARIATION, seed, slots
@@ -69,7 +64,7 @@ class Augmenter:
             the pairs that change, by their indices in ``pairs``.
         """
         varied = {}
-        draws = self._draws(len(pairs), first, epoch)
+        draws = self._draws((len(pairs), 1 + len(NAMES)), first, epoch)  # the first column is the seed of the rest
         wanted = draws[:, 1:] < [getattr(self._shares, name) for name in NAMES]
         for index in np.flatnonzero(wanted.any(axis=1)).tolist():
             generator = Random(draws[index, 0])
@@ -83,9 +78,7 @@ class Augmenter:
         """Put slots into some pairs; return those that change, by their indices."""
         if not self._slots:
             return {}
-        generator = np.random.PCG64([self._seed, epoch, 1])
-        generator.advance(2 * first)
-        draws = np.random.Generator(generator).random((len(pairs), 2))
+        draws = self._draws((len(pairs), 2), first, epoch, 1)
         slotted = {}
         for index in np.flatnonzero(draws[:, 0] < _SLOTS_SHARE).tolist():
             pair = pair_with_slots(pairs[index], self._languages, Random(draws[index, 1]))
@@ -93,12 +86,11 @@ class Augmenter:
                 slotted[index] = pair
         return slotted
 
-    def _draws(self, n: int, first: int, epoch: int) -> np.ndarray:
-        """Draw from [0, 1): (n, 1 + kinds), where the first column is the seed of the rest."""
-        n_columns = 1 + len(NAMES)
-        generator = np.random.PCG64([self._seed, epoch])
-        generator.advance(first * n_columns)  # as if the draws for the pairs before were done
-        return np.random.Generator(generator).random((n, n_columns))
+    def _draws(self, shape: tuple[int, int], first: int, *entropy: int) -> np.ndarray:
+        """Draw from [0, 1): a row for each pair from the ``first`` on."""
+        generator = np.random.PCG64([self._seed, *entropy])
+        generator.advance(first * shape[1])  # as if the draws for the pairs before were done
+        return np.random.Generator(generator).random(shape)
 
     def _varied(self, pair: SentencePair, names: Sequence[str], rng: Random) -> SentencePair:
         """Apply kinds of variations in turn; those that do not suit the pair leave it unchanged."""

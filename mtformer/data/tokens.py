@@ -308,13 +308,10 @@ class TokenStore:
         self._of_epoch: Path | None = None
         arrays, facts = _stored(self._key, self._write)
         self._sides = _sides(arrays)
+        numbers, sources, lines = (arrays[name] for name in ("numbers", "sources", "lines"))
+        drops, special_ids = _DROPS.validate_python(facts["drops"]), encoder.tokenizer.special_ids
         self.corpus = Corpus(
-            *self._sides,
-            numbers=arrays["numbers"],
-            sources=arrays["sources"],
-            lines=arrays["lines"],
-            drops=_DROPS.validate_python(facts["drops"]),
-            special_ids=encoder.tokenizer.special_ids,
+            *self._sides, numbers=numbers, sources=sources, lines=lines, drops=drops, special_ids=special_ids
         )
 
     def varied(self, variation: Variation, settings: JsonValue) -> Corpus:

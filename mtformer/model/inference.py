@@ -118,9 +118,8 @@ def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if isinstance(norm, nn.RMSNorm):
         rms_shape, rms_weight, rms_eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
-        return lambda x: torch.rms_norm(
-            x, rms_shape, rms_weight.to(x.dtype), rms_eps
-        )  # mixed types have no fused kernel
+        # Mixed types have no fused kernel.
+        return lambda x: torch.rms_norm(x, rms_shape, rms_weight.to(x.dtype), rms_eps)
     return norm
 
 

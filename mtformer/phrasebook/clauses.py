@@ -5,16 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from mtformer.phrasebook.lexicon import LEXICON, Adjective, Noun, Verb, is_ambiguous
-from mtformer.phrasebook.meaning import (
-    Clause,
-    Det,
-    Modal,
-    NounPhrase,
-    Phrasal,
-    Pronoun,
-    Quality,
-    Tense,
-)
+from mtformer.phrasebook.meaning import Clause, Det, Modal, NounPhrase, Phrasal, Pronoun, Quality, Tense
 from mtformer.phrasebook.phrases import HUMAN, Phrases, nouns, pronoun_for, weight
 
 # The aspects in the verb table: the tenses that make sense for each, with their weights.

@@ -4,16 +4,7 @@ from dataclasses import replace
 
 from mtformer.phrasebook.clauses import Clauses, verbs_of
 from mtformer.phrasebook.lexicon import LEXICON, Verb, is_ambiguous
-from mtformer.phrasebook.meaning import (
-    Asked,
-    Clause,
-    Det,
-    NounPhrase,
-    Pair,
-    Pronoun,
-    Quality,
-    Tense,
-)
+from mtformer.phrasebook.meaning import Asked, Clause, Det, NounPhrase, Pair, Pronoun, Quality, Tense
 from mtformer.phrasebook.phrases import heads, nouns
 
 
@@ -37,9 +28,8 @@ class Questions(Clauses):
         raise AssertionError(f"no plain clause for {verb.id}")
 
     def _ask_truth(self) -> Clause:
-        verb = (
-            LEXICON.verbs["know.person"] if self._chance(0.03) else self._any_verb()
-        )  # *do you know* mostly asks for facts
+        # *Do you know* mostly asks for facts.
+        verb = LEXICON.verbs["know.person"] if self._chance(0.03) else self._any_verb()
         return replace(self._simple(verb), asked=Asked.TRUTH)
 
     def _ask_quality(self) -> Clause:

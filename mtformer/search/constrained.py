@@ -235,14 +235,9 @@ class ConstrainedSelection:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
         continuations, numbers = self._continuations(beams, log_probs)  # (n, C)
         ended = _ended(beams, log_probs, self._eos)  # (n, K)
-        columns = continuations.log_probs, numbers, continuations.beams, continuations.tokens
-        of_sentences = zip(
-            self._of(beams.prefixes),
-            self._openings,
-            ended.log_probs.tolist(),
-            *(column.tolist() for column in columns),
-            strict=True,
-        )
+        columns = ended.log_probs, continuations.log_probs, numbers, continuations.beams, continuations.tokens
+        rows = (column.tolist() for column in columns)
+        of_sentences = zip(self._of(beams.prefixes), self._openings, *rows, strict=True)
         chosen, finished, length = list[list[int]](), list[list[int]](), beams.prefixes.length + 1
         for sentence, openings, with_eos, *candidates in of_sentences:
             finished.append(sentence.finish(with_eos, length))

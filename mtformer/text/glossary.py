@@ -163,7 +163,7 @@ def _warn_of_header_and_quotes(name: str, terms: Sequence[Term], lines: Mapping[
             src,
             tgt,
         )
-    if quoted := [term.src for term in terms if all(map(_is_quoted, term))]:
+    if quoted := [term.src for term in terms if all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in term)]:
         log.warning(
             "%s:%d: the quotes are part of the term %s and of its translation; remove them unless they are meant "
             "(lines with such quotes: %d)",
@@ -172,10 +172,6 @@ def _warn_of_header_and_quotes(name: str, terms: Sequence[Term], lines: Mapping[
             quoted[0],
             len(quoted),
         )
-
-
-def _is_quoted(cell: str) -> bool:
-    return len(cell) > 1 and cell[0] == cell[-1] == '"'
 
 
 def _fold(text: str) -> str:

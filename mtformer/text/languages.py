@@ -109,16 +109,13 @@ def has_many_characters(code: str) -> bool:
     return base_language(code) in _MANY_CHARACTERS
 
 
-def share_tokens(first: str, second: str) -> bool:
-    """Return whether a joint vocabulary suits two languages: both separate words by spaces, or neither does."""
-    return is_written_with_spaces(first) == is_written_with_spaces(second)
-
-
 def suit_joint_vocabulary(src_langs: Sequence[str], tgt_langs: Sequence[str]) -> bool:
-    """Return whether a joint vocabulary suits two sides: they have a language in common, or all share tokens."""
-    return not set(src_langs).isdisjoint(tgt_langs) or all(
-        share_tokens(src, tgt) for src in src_langs for tgt in tgt_langs
-    )
+    """Return whether a joint vocabulary suits two sides.
+
+    They have a language in common, or all languages separate words by spaces, or none does.
+    """
+    is_common = not set(src_langs).isdisjoint(tgt_langs)
+    return is_common or len(set(map(is_written_with_spaces, [*src_langs, *tgt_langs]))) < 2
 
 
 def max_token_length(code: str) -> int:

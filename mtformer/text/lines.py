@@ -40,10 +40,6 @@ class _Reader(Protocol):
     def read1(self, size: int = -1, /) -> bytes: ...
 
 
-def _gzip(file: BinaryIO) -> _Reader:
-    return gzip.GzipFile(fileobj=file, mode="rb")
-
-
 def _zstd(file: BinaryIO) -> _Reader:
     try:
         if sys.version_info >= (3, 14):
@@ -60,7 +56,7 @@ def _zip(file: BinaryIO) -> _Reader:
 
 
 _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
-    b"\x1f\x8b": _gzip,
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
     b"\xfd7zXZ\0": lzma.LZMAFile,
     **{b"BZh%d" % level + block: bz2.BZ2File for level in range(1, 10) for block in _BZIP2_BLOCKS},
     b"\x28\xb5\x2f\xfd": _zstd,

@@ -118,9 +118,7 @@ def read_tokens(model: bytes) -> list[Token]:
 def with_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
     """Return a serialized model with other tokens, by id: :data:`SPECIAL_TOKENS` and all bytes are among them."""
     settings = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
-    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
-    special = b"".join(_field(field, name.encode()) for field, name in names)
-    return append_tokens(b"", tokens) + b"".join(settings) + _field(_TRAINER, special + _field(_BYTE_FALLBACK, 1))
+    return append_tokens(b"", tokens) + b"".join(settings) + _field(_TRAINER, _special() + _field(_BYTE_FALLBACK, 1))
 
 
 def in_order(model: bytes, vocabulary: Sequence[str], control: Collection[str]) -> bytes:
@@ -140,9 +138,7 @@ def in_order(model: bytes, vocabulary: Sequence[str], control: Collection[str]) 
         else own.pop(text, Token(text, kind=Kind.UNUSED))
         for text in vocabulary
     ]
-    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
-    special = b"".join(_field(field, name.encode()) for field, name in names)
-    return replace_tokens(model, [*tokens, *own.values()], n_known=len(vocabulary)) + _field(_TRAINER, special)
+    return replace_tokens(model, [*tokens, *own.values()], n_known=len(vocabulary)) + _field(_TRAINER, _special())
 
 
 def replace_tokens(model: bytes, tokens: Iterable[Token], *, n_known: int) -> bytes:
@@ -162,9 +158,7 @@ def make_model(tokens: Iterable[Token], *, algorithm: int, character_map: bytes,
     """
     tokens = list(tokens)
     has_bytes = any(token.kind == Kind.BYTE for token in tokens)
-    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
-    trainer = b"".join(_field(field, name.encode()) for field, name in names)
-    trainer += _field(_ALGORITHM, algorithm) + _field(_BYTE_FALLBACK, has_bytes)
+    trainer = _special() + _field(_ALGORITHM, algorithm) + _field(_BYTE_FALLBACK, has_bytes)
     normalizer = _field(_RULE, rule.encode()) + _field(_CHARACTER_MAP, character_map)
     return append_tokens(b"", tokens) + _field(_TRAINER, trainer) + _field(_NORMALIZER, normalizer)
 
@@ -275,6 +269,12 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return number, at
     raise ValueError("a number is cut off")
+
+
+def _special() -> bytes:
+    """Return the fields with the names of special tokens."""
+    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
+    return b"".join(_field(field, name.encode()) for field, name in names)
 
 
 def _field(number: int, value: int | bytes) -> bytes:

@@ -15,14 +15,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import never_split
-from mtformer.text.tokenizer.sentencepiece_file import (
-    SPECIAL_TOKENS,
-    Kind,
-    Token,
-    add_tokens,
-    read_tokens,
-    with_rule,
-)
+from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, Kind, Token, add_tokens, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES, Vocabulary, normalize
 
@@ -57,7 +50,7 @@ def extend_tokenizer(
         UserError: the text does not support as many tokens.
     """
     forms = (old.src.normalize, old.tgt.normalize)
-    texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
+    texts = _sides(pairs, {"src": _all(src_lang), "tgt": _all(tgt_lang)}, forms, seed, joint=old.joint)
     trained = _train(texts, config, adjust=True)
     others = [_others(vocabulary, of_text) for vocabulary, of_text in zip((old.src, old.tgt), trained, strict=False)]
     if config.joint and not old.joint:
@@ -125,11 +118,12 @@ def train_tokenizer(
     Raises:
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
-    joint = suit_joint_vocabulary(_all(src_lang), _all(tgt_lang)) if config.joint is None else config.joint
+    languages = {"src": _all(src_lang), "tgt": _all(tgt_lang)}
+    joint = suit_joint_vocabulary(*languages.values()) if config.joint is None else config.joint
     if clashes := set(config.user_symbols) & set(control_symbols):
         raise UserError(f"tokenizer.user_symbols: {', '.join(sorted(clashes))} marks texts or terms; choose others")
     form = partial(normalize, form=config.normalization)
-    texts = _sides(pairs, src_lang, tgt_lang, (form, form), joint=joint, seed=seed)
+    texts = _sides(pairs, languages, (form, form), seed, joint=joint)
     tokenizer = Tokenizer(*_train(texts, config, control_symbols, adjust=adjust))
     if config.type == "byte" and not adjust and config.vocab_size != tokenizer.src_vocab_size:
         raise UserError(
@@ -145,20 +139,16 @@ def _all(languages: Languages) -> Sequence[str]:
 
 def _sides(
     pairs: Iterable[SentencePair],
-    src_lang: Languages,
-    tgt_lang: Languages,
-    normalize: tuple[Normalize, Normalize],
+    sides: dict[str, Sequence[str]],
+    forms: Sequence[Normalize],
+    seed: int,
     *,
     joint: bool,
-    seed: int,
 ) -> list["_Texts"]:
-    languages = {"src": _all(src_lang), "tgt": _all(tgt_lang)}
     if joint:
-        return [_Texts(pairs, languages, seed, normalize[0])]
-    return [
-        _Texts(pairs, {side: of_side}, seed, form)
-        for (side, of_side), form in zip(languages.items(), normalize, strict=True)
-    ]
+        return [_Texts(pairs, sides, seed, forms[0])]
+    each = zip(sides.items(), forms, strict=True)
+    return [_Texts(pairs, {side: languages}, seed, form) for (side, languages), form in each]
 
 
 class _Texts:
