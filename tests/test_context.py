@@ -17,9 +17,12 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
 from mtformer.data.tokens import InContext, Prefixed
 from mtformer.data.training import TrainingData
+from mtformer.search.engine import succeeded
+from mtformer.serve.segments import plan_segments
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import CONTEXT, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.plan import run
 from mtformer.translate.translation_memory import TranslationMemory
 
 NOUNS = {"dog": ("Der Hund", "Er"), "cat": ("Die Katze", "Sie"), "horse": ("Das Pferd", "Es")}
@@ -163,6 +166,13 @@ def test_a_sentence_is_read_after_one_from_the_memory(model: Project) -> None:
     [[best]] = translator.translate(["The dog runs. The cat sees. It eats."])
     assert best.text == "Der Hund läuft. Die Katze sieht. Sie isst."
     assert sorted(read) == sorted([alone[0], [*before[:-1], tokenizer.context_end, *alone[1]]])
+
+
+def test_the_page_of_a_server_shows_sentences_read_after_the_one_before(model: Project) -> None:
+    translator = translator_of(model)
+    texts = [f"The {noun} runs. It sees.\nIt eats." for noun in NOUNS]
+    pages = succeeded(run((plan_segments(translator, text) for text in texts), translator.engine))
+    assert [page["text"] for page in pages] == [best.text for [best] in translator.translate(texts)]
 
 
 def test_what_the_model_reads(model: Project) -> None:

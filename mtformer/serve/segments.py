@@ -31,11 +31,13 @@ class Place:
         text: the sentence.
         start: where it stands in the text, in characters.
         joiner: what comes before its translation.
+        before: the sentence before it in its line.
     """
 
     text: str
     start: int
     joiner: str
+    before: str
 
 
 def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str]:
@@ -45,9 +47,10 @@ def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str
     at, before = 0, ""
     for line, end in zip(_LINE_END.split(text), [*_LINE_END.findall(text), ""], strict=True):
         place = at
-        for sentence in split_sentences(line, src_lang):
+        of_line = split_sentences(line, src_lang)
+        for last, sentence in zip(["", *of_line], of_line, strict=False):
             place = text.index(sentence, place)
-            places.append(Place(sentence, place, before))
+            places.append(Place(sentence, place, before, last))
             place, before = place + len(sentence), joiner
         at += len(line) + len(end)
         before = end if before == joiner else before + end
@@ -57,7 +60,7 @@ def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str
 def plan_segments(translator: Translator, text: str) -> Plan[dict[str, Any]]:
     """Translate a text, and return it with its segments."""
     places, end = sentences(text, translator.src_lang, translator.tgt_lang)
-    found = yield from together(translator.plan(place.text) for place in places)
+    found = yield from together(translator.after(place.before, place.text).plan(place.text) for place in places)
     best = [translations[0] for translations in found]
     alignments = yield from together(
         translator.plan_alignment(place.text, each.text) for place, each in zip(places, best, strict=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, SearchRequest
@@ -80,7 +80,7 @@ class SentencePlanner:
         if self.terms is not None and self.terms.is_hard and self.options.sample:
             raise UserError("terms cannot be combined with sample: a beam search places them")
 
-    def after(self, before: str, text: str) -> "SentencePlanner":
+    def after(self, before: str, text: str) -> Self:
         """Return a planner for a sentence that follows another one, which the model reads first if it has learned to.
 
         It reads the sentence alone if the two do not fit, if it has terms, or if translations follow a memory.
