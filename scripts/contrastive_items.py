@@ -20,7 +20,7 @@ class Item(NamedTuple):
 
     Attributes:
         point: ``pronoun``, ``number``, ``agreement``, ``tense``; or ``previous``, a pronoun whose noun is in the
-            sentence before.
+            previous sentence.
         src: the source.
         right: its translation.
         wrong: one to four others.

@@ -1,4 +1,4 @@
-"""Sentences that are read after the sentence before: in training, in translations and in scores."""
+"""Sentences that are read after the previous sentence: in training, in translations and in scores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,4 +204,4 @@ def test_fine_tuning_with_context_needs_a_model_that_has_it(model: Project, bund
     base = ["--set", f"training.init_from={bundle}", "--set", "run.name=tuned"]
     small = ["--set", "model={}", "--set", "training.max_steps=1"]
     result = model.mtformer("train", "config.yaml", *base, *small)
-    assert result.status == 2 and "no token that ends the sentence before, which data.context needs" in result.stderr
+    assert result.status == 2 and "no token that ends the previous sentence, which data.context needs" in result.stderr

@@ -246,7 +246,7 @@ class Vocabulary {
 /** Texts of two languages to token ids and back. The ids of prefixes are those of a direction, not of a tokenizer. */
 class Tokenizer {
   constructor({ special_ids: specialIds, context_end: contextEnd, vocabularies: [src, tgt] }) {
-    Object.assign(this, { specialIds, contextEnd }); // the id after the sentence before, if the model reads that
+    Object.assign(this, { specialIds, contextEnd }); // the id after the previous sentence, if the model reads that
     this.src = new Vocabulary(src, specialIds);
     this.tgt = tgt ? new Vocabulary(tgt, specialIds) : this.src;
   }

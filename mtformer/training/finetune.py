@@ -67,7 +67,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
     if config.data.context and bundle.tokenizer.context_end is None:
-        problems.append("it has no token that ends the sentence before, which data.context needs")
+        problems.append("it has no token that ends the previous sentence, which data.context needs")
     prefixes = _prefixes(config, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
     data = config.data.model_copy(update={"prefixes": prefixes})
     if missing := set(all_tags(data)) - {*symbols, *tags}:

@@ -64,7 +64,7 @@ class Pair:
         src_spans: where all source tokens but EOS stand in the text.
         tgt_spans: where all target tokens stand in the translation.
         is_cut: whether a part was too long for the model.
-        contexts: the ids before each part of the text, of the sentence before: for scores, not for alignments.
+        contexts: the ids before each part of the text, of the previous sentence: for scores, not for alignments.
         forced: the ids before each part of the translation; see :class:`.Request`.
         slotted: for each part, the sentence that it is of, with its slots.
     """
@@ -149,7 +149,7 @@ class Pairing:
         return pair
 
     def _contexts(self, before: str, pair: Pair) -> list[Sequence[int]]:
-        """Return the ids of the sentence before for each part, if there is room; see :meth:`.SentencePlanner.after`."""
+        """Return the ids of the previous sentence for each part, if they fit; see :meth:`.SentencePlanner.after`."""
         context = self._tokenizer.context(before)
         fits = len(pair.sources) == 1 and len(context) + len(pair.sources[0]) <= self._max_length
         return [context] if fits else [()] * len(pair.sources)

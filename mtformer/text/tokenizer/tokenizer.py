@@ -12,7 +12,7 @@ from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
-CONTEXT = "<context>"  # after the sentence before, which is read but not translated
+CONTEXT = "<context>"  # after the previous sentence, which is read but not translated
 
 
 class Prefixes(NamedTuple):
