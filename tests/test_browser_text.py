@@ -110,7 +110,7 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
     symbols = ["he", "ou", "{x}", "薯片"]  # which hide tokens
     slots = TokenizerConfig(type="char", vocab_size=500, joint=True, slots=True)
     made["slots"] = (
-        header_of("mul", "mul", tuple(WITH_SLOTS)),
+        header_of("mul", "mul", tuple(WITH_SLOTS)).model_copy(update={"known_words": words}),
         train_tokenizer(
             PAIRS, slots, "en", "de", adjust=True, control_symbols=["<2de>", "<2en>", "<2cs>", "<2zh>", "<2ru>"]
         ),

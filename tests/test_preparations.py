@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Project, sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
@@ -247,3 +247,12 @@ def test_words_that_the_training_text_lacks_are_noted(tokenizer: Tokenizer) -> N
     )
     assert restored("TWO SPIDERS PLAY.", *preparations).notes == ("check: unknown: SPIDERS",)
     assert leaves("Two spiders play.", *preparations) == ["Two spiders play."]
+
+
+def test_units_and_names_that_slots_keep_are_no_unknown_words() -> None:
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(100)]
+    settings = TokenizerConfig(type="char", vocab_size=500, slots=True)
+    tokenizer = train_tokenizer(pairs, settings, "en", "de", adjust=True)
+    preparations = standard_preparations(tokenizer, "en", "de", ["two", "dogs", "play", "for", "at"])
+    text = "Two dogs play for 1.5 million euros at 10:45 pm, 5 km and €3. See a@b.com."
+    assert restored(text, *preparations).notes == ("check: unknown: euros, and", "check: unknown: See")

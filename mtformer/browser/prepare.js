@@ -59,7 +59,7 @@ function preparationsOf(tokenizer, characters, slotMaker, src, tgt, words) {
     (text) => characters.prepare(text),
     (text) => splitSentencesOf(text, src, tgt),
     (text) => copyUnknown(text, characters, slotMaker, Boolean(slotMaker)),
-    ...(words.length ? [noteUnknownWords(new Set(words))] : []),
+    ...(words.length ? [noteUnknownWords(new Set(words), slotMaker)] : []),
     (text) => casing.prepare(text),
   ];
 }
@@ -102,9 +102,11 @@ function copyUnknown(text, characters, slotMaker, addsNote) {
 }
 
 /** Returns a preparation that notes the words that are new to a model; the text stays as it is. */
-function noteUnknownWords(known) {
+function noteUnknownWords(known, slotMaker) {
   return (text) => {
-    const words = text.match(new RegExp(`[${LETTER}]+`, "gu")) ?? [];
+    const kept = slotMaker ? slotMaker.places(text) : new Set();
+    const others = Array.from(text, (character, i) => (kept.has(i) ? " " : character)).join("");
+    const words = others.match(new RegExp(`[${LETTER}]+`, "gu")) ?? [];
     const unknown = [...new Set(words)].filter((word) => !known.has(word.toLowerCase()));
     if (!unknown.length) return null;
     const note = `${FLAG}unknown: ${unknown.join(", ")}`;

@@ -19,6 +19,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 
+_Places = Callable[[str], Collection[int]]  # of characters in a text
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
 # What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
 _ALIKE = {
@@ -161,7 +162,7 @@ class KnownCharacters:
         known: frozenset[str] | None,
         *,
         composes: bool = True,
-        kept: Callable[[str], Collection[int]] | None = None,
+        kept: _Places | None = None,
     ) -> None:
         """Take the characters that the model has tokens for, None for all.
 
@@ -353,13 +354,14 @@ def _title_cased(text: str) -> str:
 class KnownWords:
     """Notes the words that are new to a model."""
 
-    def __init__(self, words: frozenset[str]) -> None:
-        """Take the words that the model knows, in small letters."""
-        self._words = words
+    def __init__(self, words: frozenset[str], kept: _Places | None = None) -> None:
+        """Take the words that the model knows, in small letters; ``kept`` is that of :class:`KnownCharacters`."""
+        self._words, self._kept = words, kept
 
     def __call__(self, text: str) -> Change | None:
         """Prepare texts with unknown words; the text stays as it is."""
-        unknown = unknown_words(text, self._words)
+        kept = self._kept(text) if self._kept else ()
+        unknown = unknown_words("".join(" " if i in kept else c for i, c in enumerate(text)), self._words)
         if not unknown:
             return None
         note = f"{FLAG}unknown: {', '.join(unknown)}"
@@ -368,11 +370,14 @@ class KnownWords:
 
 def known_characters(tokenizer: Tokenizer, language: str | None = None) -> KnownCharacters:
     """Return the preparation for unknown source characters; with a language, text for slots stays unchanged."""
-    vocabulary = tokenizer.src
-    if language is None or not tokenizer.has_slots:
-        return KnownCharacters(vocabulary.characters, composes=vocabulary.form != "identity")
-    kept = partial(places_for_slots, language=language, n_tokens=tokenizer.n_src_tokens)
+    vocabulary, kept = tokenizer.src, None if language is None else _kept(tokenizer, language)
     return KnownCharacters(vocabulary.characters, composes=vocabulary.form != "identity", kept=kept)
+
+
+def _kept(tokenizer: Tokenizer, language: str) -> _Places | None:
+    """Return what finds the places in a text of what slots will stand for; None without slots."""
+    find = partial(places_for_slots, language=language, n_tokens=tokenizer.n_src_tokens)
+    return find if tokenizer.has_slots else None
 
 
 def standard_preparations(
@@ -387,6 +392,6 @@ def standard_preparations(
         characters,
         SplitSentences(src_lang, tgt_lang),
         CopyUnknown(characters.can_write, with_numbers=with_numbers, is_noted=not tokenizer.has_slots),
-        *([KnownWords(frozenset(words))] if words else []),
+        *([KnownWords(frozenset(words), _kept(tokenizer, src_lang))] if words else []),
         Casing(tokenizer, src_lang),
     )
