@@ -251,6 +251,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ("a.html --output -", "--output - is for lines of text, not documents"),
         ("a.html --n-best 2", "--n-best is for lines of text, not documents"),
         ("a.html --document --format tsv", "--format, --document are for lines of text, not documents"),
         ("a.html --input a.html", "give documents or --input, not both"),

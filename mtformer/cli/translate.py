@@ -176,7 +176,10 @@ def translate(
     asked["token_log_probs"] = files.format is not Format.text
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if tasks:
+        origin = context.get_parameter_source("output")  # documents are written beside their sources by default
+        to_stdout = str(files.output) == "-" and origin is not None and origin.name != "DEFAULT"
         refused = {"--shard": job.shard is not None, "--nproc": nproc > 1, "--n-best": work.n_best > 1}
+        refused["--output -"] = to_stdout
         read = [path for path in (glossary.terms, *memory_files) if path is not None]
         documents.translate(tasks, work, load, {**files.for_lines, **refused}, read)
     elif work.n_processes > 1:
