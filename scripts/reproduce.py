@@ -63,15 +63,11 @@ def between(src_lang: str, tgt_lang: str) -> tuple[str, str]:
     return f"data.src_lang={src_lang}", f"data.tgt_lang={tgt_lang}"
 
 
-# How the models before the last of data diversification were trained: with what were the defaults then.
-WITH_SINUSOIDS = ("model.positions=sinusoidal", "tokenizer.slots=false")
 MULTI30K = {
     "multi30k_en_de": Recipe(
         "Multi30k, English to German", (training("multi30k_en_de"),), protocols=("multi30k-2016-lc-tok",)
     ),
-    "multi30k_de_en": Recipe(
-        "Multi30k, German to English", (training("multi30k_en_de", *between("de", "en"), *WITH_SINUSOIDS),)
-    ),
+    "multi30k_de_en": Recipe("Multi30k, German to English", (training("multi30k_en_de", *between("de", "en")),)),
 }
 
 
@@ -82,9 +78,8 @@ def diversification() -> Iterator[str]:
         ("de_en", "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
     ):
         for seed in seeds:
-            run = RUNS / f"teacher_{pair}.{seed}"
-            step = training("multi30k_en_de", *between(*pair.split("_")), *WITH_SINUSOIDS)
-            yield step.format(seed=seed, run=run)
+            run = RUNS / f"multi30k_{pair}.{seed}"
+            yield from MULTI30K[f"multi30k_{pair}"].commands(seed, run)
             pairs = f"data/multi30k-diversified/{pair}.{seed}.jsonl"
             yield f"mtformer data {generate} --raw --model {run / 'model'} --output {pairs}"
 

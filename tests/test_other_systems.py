@@ -36,7 +36,7 @@ run("train", "config.yaml")
 ALL = """
 from mtformer.support.processes import workers
 
-workers._N_ALONE, workers.n_cpus = 0, lambda: 2
+workers._SECONDS_ALONE, workers.n_cpus = 0, lambda: 2
 assert list(workers.in_order(abs, [-1, 2, -3])) == [(-1, 1), (2, 2), (-3, 3)]
 run("train", "config.yaml")
 run("runs")

@@ -1,5 +1,6 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -16,6 +17,7 @@ from mtformer.data.augment import Augmenter
 from mtformer.explain.tokens import Spelling
 from mtformer.search.engine import ScoreRequest
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.text import entities
 from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
@@ -205,6 +207,16 @@ def test_each_value_of_the_suite_gets_a_slot(language: str) -> None:
 )
 def test_texts_without_numbers_stay(text: str) -> None:
     assert with_slots(text, "en", "de") is None
+
+
+def test_texts_in_which_nothing_can_be_found_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [*"aZé0９½ⅷ三万%@#$€{}()_-/:.,'’ \ue003", "www.", "WWW.", "https://", "a.com", ".pdf", "%(n)s", "pm", "年"]
+    generator = Random(1)
+    texts = ["".join(generator.choices(parts, k=generator.randint(1, 9))) for _ in range(20_000)]
+    found = [[*entities.find_entities(text, "en")] for text in texts]
+    monkeypatch.setattr(entities, "_MAY_BE_FOUND", re.compile(""))
+    assert found == [[*entities.find_entities(text, "en")] for text in texts]
+    assert 1_000 < sum(map(bool, found)) < 19_000
 
 
 def test_each_number_comes_back_once() -> None:

@@ -32,8 +32,8 @@ from mtformer.text.tokenizer.train import train_tokenizer
 
 @pytest.fixture(autouse=True)
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two processes, started for the second task already."""
-    monkeypatch.setattr(workers, "_N_ALONE", 1)
+    """Two processes, started for the first task already."""
+    monkeypatch.setattr(workers, "_SECONDS_ALONE", 0)
     monkeypatch.setattr(workers, "n_cpus", lambda: 2)
 
 
@@ -64,7 +64,7 @@ def assert_no_process_is_left() -> None:
 
 def test_results_come_in_the_order_of_the_tasks_from_several_processes() -> None:
     processes = [process for _, process in in_order(process_of, range(6))]
-    assert processes[0] == os.getpid() and len(set(processes)) == 3
+    assert os.getpid() not in processes and len(set(processes)) == 2
     assert_no_process_is_left()
     assert list(in_order(process_of, range(1))) == [(0, os.getpid())]
     assert list(in_order(process_of, [])) == []
@@ -73,6 +73,23 @@ def test_results_come_in_the_order_of_the_tasks_from_several_processes() -> None
 def test_one_cpu_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "n_cpus", lambda: 1)
     assert list(in_order(process_of, range(3))) == [(i, os.getpid()) for i in range(3)]
+
+
+def test_no_more_processes_start_than_there_are_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    start = workers._workers
+    monkeypatch.setattr(workers, "n_cpus", lambda: 5)
+    monkeypatch.setattr(workers, "_workers", lambda work, n: (started.append(n), start(work, n))[1])
+    assert [task for task, _ in in_order(process_of, range(3))] == [0, 1, 2]
+    assert started == [3]
+
+
+def test_what_takes_a_few_seconds_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_SECONDS_ALONE", 4)
+    seconds = iter(range(9))
+    monkeypatch.setattr(workers.time, "monotonic", lambda: next(seconds))  # a second for each task
+    processes = [process for _, process in in_order(process_of, range(6))]
+    assert processes[:3] == [os.getpid()] * 3 and len({*processes[3:]} - {os.getpid()}) == 2
 
 
 def test_errors_of_other_processes_and_of_the_tasks_end_the_work() -> None:
@@ -103,7 +120,7 @@ def test_processes_end_when_the_first_one_is_killed() -> None:
     code = """
 import time
 from test_workers import process_of, workers
-workers._N_ALONE, workers.n_cpus = 0, lambda: 2
+workers._SECONDS_ALONE, workers.n_cpus = 0, lambda: 2
 for _, process in workers.in_order(process_of, range(2)):
     print(process, flush=True)
     if _ == 1:
@@ -139,7 +156,7 @@ def use(**_):
 if __name__ == "__mp_main__":
     stop("starting")
 if __name__ == "__main__":
-    workers._N_ALONE, workers.n_cpus, app.app = 0, lambda: 2, use
+    workers._SECONDS_ALONE, workers.n_cpus, app.app = 0, lambda: 2, use
     app.main()
 """
 

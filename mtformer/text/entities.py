@@ -78,6 +78,7 @@ _FOUND = re.compile(
     r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
     rf"(?:(?P<fraction>\d*[¼-¾⅐-⅞])|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
+_MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what _FOUND matches
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥￥₹₽]"
@@ -184,7 +185,7 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
     what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
     is_chinese, is_english = base_language(language) in _CHINESE_LANGUAGES, base_language(language) == _ENGLISH
-    for match in _FOUND.finditer(text):
+    for match in _FOUND.finditer(text) if _MAY_BE_FOUND.search(text) else ():
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):

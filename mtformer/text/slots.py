@@ -200,10 +200,11 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
     """
     extra = ((spelled_out, _SPELLED_OUT_SHARE), (capitalized, _NAMES_SHARE))
     finders = [find_entities, *(finder for finder, share in extra if rng.random() < share)]
-    found = [
-        [entity for find in finders for entity in find(text, language)]
-        for text, language in zip(pair, languages, strict=True)
-    ]
+    found = []
+    for text, language in zip(pair, languages, strict=True):
+        found.append([entity for find in finders for entity in find(text, language)])
+        if not found[-1]:
+            return None
     placed = _placed(found, {kind: rng.sample(slots, len(slots)) for kind, slots in OF_KIND.items()})
     return SentencePair(*map(_replaced, pair, placed)) if any(placed) else None
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +21,7 @@ Task = TypeVar("Task")
 Done = TypeVar("Done")
 Connection = Any  # each system has a class of its own
 
-_N_ALONE = 10  # tasks that this process does by itself: starting others takes as long as a few of them
+_SECONDS_ALONE = 3.0  # after which this process starts others, which takes them about one
 _DIED = "a process that helps to read the text has died, perhaps because memory ran out; rerun, with less else running"
 _NOT_STARTED = (
     "a process that helps to read the text could not start; in a script of your own, let all that it does follow "
@@ -31,19 +32,22 @@ _NOT_STARTED = (
 def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tuple[Task, Done]]:
     """Yield each task with the result of ``work`` on it, in the order of the tasks.
 
-    Few tasks are done by this process. If there are more, one process for each CPU works on the rest, to which
-    ``work`` and the tasks are pickled.
+    This process works alone at first, and does not start others for what it can finish in a few seconds. They are at
+    most as many as there are CPUs; ``work`` and the tasks are pickled for them.
 
     Raises:
         MtformerError: one of these processes has died.
     """
-    remaining = iter(tasks)
-    n_processes = n_cpus()
-    for task in islice(remaining, _N_ALONE) if n_processes > 1 else remaining:
-        yield task, work(task)
-    for task in islice(remaining, 1):
-        with _workers(work, n_processes) as connections:
-            yield from _distributed(connections, chain([task], remaining))
+    remaining, n_most = iter(tasks), n_cpus()
+    started = time.monotonic()
+    for task in remaining:
+        is_long = n_most > 1 and time.monotonic() - started >= _SECONDS_ALONE
+        first = [task, *islice(remaining, n_most - 1 if is_long else 0)]
+        if len(first) > 1:
+            with _workers(work, len(first)) as connections:
+                yield from _distributed(connections, chain(first, remaining))
+        else:
+            yield task, work(task)
 
 
 def n_cpus() -> int:
