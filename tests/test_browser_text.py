@@ -14,15 +14,17 @@ from faithful_report import lines as faithful_lines
 from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from test_guard import NUMBERS
 from test_slots import IN_PLACE, STARTS
 
 import mtformer.browser
 import mtformer.explain
-from mtformer.browser.tokenizer import SCRIPTS, character_rules
+from mtformer.browser.tokenizer import SCRIPTS, _language, character_rules
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
 from mtformer.text import lost_names
+from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import SLOTS, with_slots
 from mtformer.text.tokenizer.adopt import adopt
@@ -177,6 +179,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "1,5 Mio. Hunde, 3 Milliarden €, 2 millions de chiens, 2 millions d'euros, $8-million",
             "3,5 milionů psů, 9 am",
             "It has 2 Mio.",
+            "£1.5m, $2-3bn, EUR 5 M, 1.5 m, 2bn, 5 M€, 3,5 k€, 100k, 5k-run, 9 am, 2bn$",
+            "10x15 cm, 1920×1080, 2x3x4, 10.5x15, 3 1/2 cups on 3 1/20 and 12 3/4",
             "It is 20℃, 5％, ￥50, 5 ￥, 5 t, 3 min, 1 km, EUR 50, 10-20 kg, 20 °C",
             "12345-AB, 12-A7-X, 90-PS-Motor, 5-Star, EXAMPLE.COM, Example.com, HTTP://A.B/C, ½ of 1½",
             "I see Gołǰ O'Gołǰb, O’Gołǰb and McGołǰb, O'clock",
@@ -211,6 +215,18 @@ def test_a_page_takes_the_translations_with_slots_that_python_takes(
         return [slotted.text, slotted.fits(translation), slotted.emptied(start)];
     })"""
     assert page.evaluate(script, cases) == expected
+
+
+@needs_browser
+def test_a_page_misses_the_numbers_that_python_misses(page: Page) -> None:
+    cases, expected = [], []
+    for languages, source, translation, _ in NUMBERS:
+        cases.append([source, translation, *map(_language, languages)])
+        texts = (source, translation, languages)
+        expected.append([lost_numbers(*texts), made_up_numbers(*texts)])
+    script = "cases => cases.map((texts) => [lostNumbers(...texts), madeUpNumbers(...texts)])"
+    assert page.evaluate(script, cases) == expected
+    assert any(lost for lost, _ in expected) and any(made_up for _, made_up in expected)
 
 
 # What does not need a browser

@@ -70,7 +70,8 @@ def shown(text: str) -> str:
         ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>/kg"),
         ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
-        ("10x15 cm, 0x42 or 1e16 of 7", "<M>x<M>, <M>x<M> or 1e16 of <M>"),  # no part of a number
+        ("10x15 cm, 1920×1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F>x<F>x<F> or 1e16 of <M>"),  # no part of a number
+        ("100k views and 5k runs, 3 1/2 cups on 3 1/20", "<N> views and <N> runs, <M> cups on <F> <M>"),
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
@@ -122,6 +123,8 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("en", "It is 20℃, 5％, ￥50, 5 ￥", "It is <M>, <M>, <M>, <M>"),
         ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
         ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
+        ("en", "£1.5m, $2-3bn, EUR 5 M, 1.5 m and 2bn", "<M>, <M>, <M>, <M> and <F>bn"),
+        ("fr", "5 M€, 3,5 k€ et 2 Md€", "<M>, <M> et <F>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),
         ("de", "Es kostet 2 Mio.", "Es kostet <M>."),
         ("fr", "2 millions de chiens, 2 millions d'euros", "<M> chiens, <M> euros"),
@@ -319,6 +322,9 @@ def test_long_texts_are_searched_in_linear_time(text: str, language: str) -> Non
         ("１，２５０．５", "zh", "de", "1.250,5"),
         ("３５０", "zh", "en", "350"),
         ("1.5 million", "en", "de", "1,5 Millionen"),
+        ("1.5m", "en", "de", "1,5 Millionen"),
+        ("2.5bn", "en", "ru", "2\u202f500\u202f000\u202f000"),
+        ("10.5x15", "en", "de", "10,5x15"),
         ("2-3 Milliarden", "de", "en", "2-3 billion"),
         ("1 million", "en", "de", "1.000.000"),
         ("5 thousand", "en", "de", "5.000"),

@@ -17,8 +17,8 @@ const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3}){1,4}|\\p{Nd}{1,15})(?:[.．]\\p{N
 const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
 const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
-const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15
-  `(?:${PLAIN})[%°]?[\\-–~～][$€£¥￥₹₽]?(?:${PLAIN})(?![\\-–~～.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
+const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
+  `(?:${PLAIN})[%°]?[\\-–~～x×][$€£¥￥₹₽]?(?:${PLAIN})(?![\\-–~～x×.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
 const UNCLEAR_MYRIADS = // also 3-5万, which is 30,000 to 50,000; tried after the others
   "(?:\\p{Nd}[\\p{Nd}.,．]{0,20}[\\-–~～至到或])?" +
   "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*";
@@ -34,9 +34,11 @@ const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
 const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分伏帕焦兆]|字节)`, "iuy"); // 千米 is a kilometer
 const LARGE = new RegExp( // any scale
-  `illi|thousand|tausend|grand|hundred|hundert|\\p{Nd} ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)(?![${WORD}])|[百千万萬亿億]`,
+  "illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]" +
+    `|[\\p{Nd}\\ue000-\\ue00f] ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)(?![${WORD}])`,
   "u",
 );
+const SCALED_SLOT = new RegExp(`[\\ue000-\\ue00f]${SCALE.source}`, "giu"); // 2 or 3 million
 const CLOCK = new RegExp(
   `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
     `|(?<![${WORD}])(?:uhr|o['’]clock|noon|midnight)(?![${WORD}])`,
@@ -116,7 +118,8 @@ function matchAt(sticky, text, place) {
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
   let numbers = findNumbers(text);
-  if (!numbers.length) return [];
+  const scaled = Array.from(text.matchAll(SCALED_SLOT));
+  if (!numbers.length && !scaled.length) return [];
   const left = new Map(); // how often the counterpart has each value
   const values = findNumbers(counterpart).map(({ value }) => value);
   for (const value of [...values, ...(counterpart.match(SPACED_NUMBER) ?? []).map(valueOf)])
@@ -139,7 +142,10 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   const lost = new Map(missing.filter((number) => !other.hasOtherwise(number)).map((number) => [number.start, number]));
   const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
   const inFull = new Set([...left.keys(), ...Array.from(left.keys(), withoutIdleZeros)]);
-  for (const number of isKnown && !LARGE.test(counterpart.toLowerCase()) ? numbers : []) { // 2千 is not 2
+  const lacksScales = isKnown && !LARGE.test(counterpart.toLowerCase()); // 2千 is not 2
+  for (const { index, 1: word } of lacksScales ? scaled : [])
+    lost.set(index, numberAt(index, word, String(10 ** SCALES[word.toLowerCase()])));
+  for (const number of lacksScales ? numbers : []) {
     const scale = matchAt(SCALE, text, number.end);
     const value = scale && scaledValue(number, text);
     if (value !== null && !inFull.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));

@@ -18,12 +18,13 @@ const CODE =
   `(?: (?=[A-Z]*[0-9])[A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])|` +
+  `(?<![${LATIN}.\\-])[0-9]+k(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])[0-9]+-[A-Z]{1,2}[0-9]*(?:-[A-Z0-9]+)*(?![${LATIN}\\-])`; // but not 90-PS-Motor
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
 const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
 const DATE =
-  "\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
+  "\\p{Nd}{1,2} [1-7]/[2-8](?![\\p{Nd}/])|\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
   "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
@@ -66,7 +67,7 @@ const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
 // Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
 const AFTER = new RegExp(
-  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
+  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:(?:[kM]|Md)?${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
     `|[%％‰℃℉]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
   "uy",
 );
@@ -184,7 +185,9 @@ class SlotMaker {
       const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
       const clock = isTime && isApart && matchAt(TWELVE_HOURS, text, index);
       if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
-      const word = isApart && (plain ?? range) !== undefined && matchAt(largeWord(this.src), text, index + written.length);
+      const isMoney = BEFORE.test(text.slice(Math.max(0, index - LONGEST_BEFORE_NUMBER), index));
+      const large = isApart && (plain ?? range) !== undefined && largeWord(this.src, isMoney);
+      const word = large && matchAt(large, text, index + written.length);
       const values = word ? parts.map((part) => inFull(part, word)) : [null];
       if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], this.src, values));
       if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
@@ -256,7 +259,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
-  const [clock, word] = [matchAt(TWELVE_HOURS, text, 0), largeWord(srcLanguage, "").exec(text)];
+  const [clock, word] = [matchAt(TWELVE_HOURS, text, 0), largeWord(srcLanguage, true, "").exec(text)];
   if (clock && base !== ENGLISH) return on24Hours(clock.groups);
   if (word) {
     const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
@@ -281,8 +284,8 @@ function inDigits(value, { group }) {
 }
 
 /** The pattern of a word such as "million" after a number. */
-function largeWord({ large_words: { pattern } }, flags = "y") {
-  return new RegExp(`[\\- \\u00a0\\u202f]?(?:${pattern || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
+function largeWord({ large_words: { pattern, of_money: ofMoney } }, isMoney, flags = "y") {
+  return new RegExp(`(?<=\\p{Nd})[\\- \\u00a0\\u202f]?(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
 }
 
 function zerosOf(word) {

@@ -76,7 +76,10 @@ def _language(code: str) -> dict[str, Any]:
         "has_latin_units": languages.has_latin_units(code),
         "false_units": FALSE_UNITS.get(base, ()),
         "number_words": {"stems": STEMS.get(base, {}), "parts": PARTS.get(base)},
-        "large_words": {"pattern": large_words(code), "plurals": large_plurals(code)},
+        "large_words": {
+            **{"pattern": large_words(code, of_money=False), "of_money": large_words(code, of_money=True)},
+            "plurals": large_plurals(code),
+        },
     }
 
 

@@ -35,19 +35,20 @@ _ADDRESS = (
 )
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
-_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 12345-AB
+_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 100k, 12345-AB
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
     rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
+    rf"(?<![{_LATIN}.-])[0-9]+k(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 _WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
-_DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
-    r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
+_DATE = (  # also 3/14, 24/7, 3 1/2 and 978-3-16-148410-0
+    r"\d{1,2} [1-7]/[2-8](?![\d/])|\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
@@ -90,7 +91,7 @@ _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
 _MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
 _AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
+    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
     rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
@@ -199,7 +200,9 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
             yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
             if _on_24_hours(clock) == match[0]:
                 continue
-        if is_apart and kind in ("plain", "range") and (word := _large(language).match(text, match.end())):
+        of_money = _BEFORE.search(text[max(0, match.start() - _LONGEST_BEFORE_NUMBER) : match.start()]) is not None
+        word = _large(language, of_money).match(text, match.end())
+        if word and is_apart and kind in ("plain", "range"):
             values = [_in_full(part, word) for part in parts]
             if all(values):
                 yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
@@ -214,9 +217,10 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
 
 
 @lru_cache
-def _large(language: str) -> re.Pattern[str]:
+def _large(language: str, of_money: bool) -> re.Pattern[str]:
     """Return the pattern of a word such as "million" after a number."""
-    return re.compile(rf"[- \u00a0\u202f]?(?:{large_words(language) or '(?!)'})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
+    words = large_words(language, of_money=of_money) or "(?!)"
+    return re.compile(rf"(?<=\d)[- \u00a0\u202f]?(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
 
 
 def _in_full(number: str, word: re.Match[str]) -> str:
@@ -257,7 +261,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines, and only
     English has ``10 pm``.
     """
-    clock, word = _TWELVE_HOURS.match(text), _large(src_lang).search(text)
+    clock, word = _TWELVE_HOURS.match(text), _large(src_lang, of_money=True).search(text)
     if clock is not None and base_language(tgt_lang) != _ENGLISH:
         return _on_24_hours(clock)
     if word is not None:

@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import zip_longest
 
 from mtformer.text.languages import base_language, is_written_with_spaces
 
@@ -59,12 +60,18 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
         ),
     )
 }
+_SHORT = {"en": ("(?!)", "mn?", "bn?", "tn")}  # after an amount of money: £1.5m; 5k is a code
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
 
-def large_words(language: str) -> str:
-    """Return a pattern of words such as "million", with a group for each three zeros that they stand for."""
-    return "|".join(f"({word})" for word in _LARGE.get(base_language(language), ()))
+def large_words(language: str, *, of_money: bool) -> str:
+    """Return a pattern of words such as "million", with a group for each three zeros that they stand for.
+
+    After an amount of money they may be short: £1.5m.
+    """
+    base = base_language(language)
+    words, short = _LARGE.get(base, ()), _SHORT.get(base, ()) if of_money else ()
+    return "|".join(f"({word}{f'|{also}' * bool(also)})" for word, also in zip_longest(words, short, fillvalue=""))
 
 
 def large_plurals(language: str) -> list[str]:
