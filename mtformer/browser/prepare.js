@@ -106,8 +106,9 @@ function noteUnknownWords(known, slotMaker) {
   return (text) => {
     const kept = slotMaker ? slotMaker.places(text) : new Set();
     const others = Array.from(text, (character, i) => (kept.has(i) ? " " : character)).join("");
-    const words = others.match(new RegExp(`[${LETTER}]+`, "gu")) ?? [];
-    const unknown = [...new Set(words)].filter((word) => !known.has(word.toLowerCase()));
+    const words = others.match(new RegExp(`[${LETTER}]+(?:['’][${LETTER}]+)*`, "gu")) ?? []; // also didn't
+    const isKnown = (word) => word.split(/['’]/).every((part) => known.has(part.toLowerCase()));
+    const unknown = [...new Set(words)].filter((word) => !isKnown(word));
     if (!unknown.length) return null;
     const note = `${FLAG}unknown: ${unknown.join(", ")}`;
     return { parts: [text], restore: ([part]) => ({ ...part, notes: [...part.notes, note] }) };
