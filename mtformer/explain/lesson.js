@@ -27,7 +27,7 @@ class Lesson {
     this.engine = startEngine(live.engine, weights);
     lookers.add(() => this.linkSoon());
     addEventListener("hashchange", () => this.open());
-    this.tell(say("The model is being unpacked …"));
+    this.tell(say("The model is being unpacked …"), { isProblem: false });
   }
 
   /** Follows a link to another state of this page. */
@@ -174,8 +174,10 @@ class Lesson {
     return say("This sentence has {n} tokens; a lesson takes up to {most}.", { n, most });
   }
 
-  tell(text) {
-    this.controls.status.textContent = text;
+  tell(text, { isProblem = true } = {}) {
+    const { status } = this.controls;
+    status.textContent = text;
+    status.classList.toggle("muted", !isProblem);
   }
 
   // ---- The link

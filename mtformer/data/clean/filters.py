@@ -112,7 +112,7 @@ class Filters:
         if not sample or set(LEARNED).isdisjoint(self.names):
             return
         pairs = sample_of(sample)
-        log.info("%s: learning from %s what good ones look like", self._languages, counted(len(pairs), "pair"))
+        log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, reason in zip(pairs, plain, strict=True) if reason is None]
         if DIACRITICS in self.names:
