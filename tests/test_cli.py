@@ -215,6 +215,9 @@ def test_the_newest_run_of_a_folder_is_found_and_named(trained: Project, tmp_pat
         result = project.mtformer("translate", SENTENCE, *arguments, env=env)
         assert (result.status, result.stdout) == (0, TRANSLATION + "\n")
         assert result.stderr.splitlines()[0] == "model: elsewhere/new/model.safetensors"
+    with RunFolder(tmp_path / "elsewhere/new").lock():
+        result = project.mtformer("translate", SENTENCE, "--model", "elsewhere")
+    assert result.stderr.splitlines()[0] == "model: elsewhere/new/model.safetensors, still training"
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,8 @@ def find_model(given: Path | None) -> Path:
         if is_exported(path):
             return path
         if bundles := _files_of_runs(path, BUNDLE):
-            log.info("model: %s", bundles[-1])
+            is_training = RunFolder(bundles[-1].parent).is_training
+            log.info("model: %s%s", bundles[-1], ", still training" * is_training)
             return bundles[-1]
     elif path.exists():
         return path
