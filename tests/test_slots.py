@@ -71,7 +71,9 @@ def shown(text: str) -> str:
         ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
         ("10x15 cm, 1920×1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F>x<F>x<F> or 1e16 of <M>"),  # no part of a number
-        ("100k views and 5k runs, 3 1/2 cups on 3 1/20", "<N> views and <N> runs, <M> cups on <F> <M>"),
+        ("100k views, 1.5k, -5k or £2.5k, 5k-run", "<M> views, <M>, <M> or <M>, <M>k-run"),
+        ("3 1/2 cups, -5 1/2 kg, 2-2 1/2, $5 1/2, 3 1/20", "<M> cups, <M>, <F>-<M>, <M>, <F> <M>"),
+        ("0x42 or 0x1F", "<M>x<M> or <M>x1F"),
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
@@ -123,7 +125,13 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("en", "It is 20℃, 5％, ￥50, 5 ￥", "It is <M>, <M>, <M>, <M>"),
         ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
         ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
-        ("en", "£1.5m, $2-3bn, EUR 5 M, 1.5 m and 2bn", "<M>, <M>, <M>, <M> and <F>bn"),
+        ("en", "£1.5m, $2-3bn, $15M, $5 bn, 1.5 m and 2bn", "<M>, <M>, <M>, <M>, <M> and <F>bn"),
+        ("en", "$1.5m-2m, $2bn-3bn", "<M>-<M>, <M>-<M>"),
+        (
+            "en",
+            "$50 B&B, $3 B-movie, $5M&M, £9M.2, $20 M, €3m-a",
+            "<M> B&B, <F> B-movie, <M>M&M, <M>M.<F>, <M> M, <F>m-a",
+        ),
         ("fr", "5 M€, 3,5 k€ et 2 Md€", "<M>, <M> et <F>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),
         ("de", "Es kostet 2 Mio.", "Es kostet <M>."),
@@ -323,6 +331,7 @@ def test_long_texts_are_searched_in_linear_time(text: str, language: str) -> Non
         ("３５０", "zh", "en", "350"),
         ("1.5 million", "en", "de", "1,5 Millionen"),
         ("1.5m", "en", "de", "1,5 Millionen"),
+        ("2 bn", "en", "de", "2 Milliarden"),
         ("2.5bn", "en", "ru", "2\u202f500\u202f000\u202f000"),
         ("10.5x15", "en", "de", "10,5x15"),
         ("2-3 Milliarden", "de", "en", "2-3 billion"),

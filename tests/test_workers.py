@@ -8,8 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import sentence_pairs
@@ -85,9 +87,9 @@ def test_no_more_processes_start_than_there_are_tasks(monkeypatch: pytest.Monkey
 
 
 def test_what_takes_a_few_seconds_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_SECONDS_ALONE", 4)
-    seconds = iter(range(9))
-    monkeypatch.setattr(workers.time, "monotonic", lambda: next(seconds))  # a second for each task
+    monkeypatch.setattr(workers, "_SECONDS_ALONE", 3)
+    clock = SimpleNamespace(perf_counter=partial(next, count()))  # a second for each task
+    monkeypatch.setattr(workers, "time", clock)
     processes = [process for _, process in in_order(process_of, range(6))]
     assert processes[:3] == [os.getpid()] * 3 and len({*processes[3:]} - {os.getpid()}) == 2
 

@@ -18,7 +18,8 @@ const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
 const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
-  `(?:${PLAIN})[%°]?[\\-–~～x×][$€£¥￥₹₽]?(?:${PLAIN})(?![\\-–~～x×.,．:'’]?\\p{Nd}|[十百千万萬亿億])`;
+  `(?!0x)(?:${PLAIN})[%°]?[\\-–~～x×][$€£¥￥₹₽]?(?:${PLAIN})` +
+  "(?![\\-–~～x×.,．:'’]?\\p{Nd}| \\p{Nd}/\\p{Nd}|[十百千万萬亿億])";
 const UNCLEAR_MYRIADS = // also 3-5万, which is 30,000 to 50,000; tried after the others
   "(?:\\p{Nd}[\\p{Nd}.,．]{0,20}[\\-–~～至到或])?" +
   "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*";
@@ -35,10 +36,9 @@ const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, millia
 const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分伏帕焦兆]|字节)`, "iuy"); // 千米 is a kilometer
 const LARGE = new RegExp( // any scale
   "illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]" +
-    `|[\\p{Nd}\\ue000-\\ue00f] ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)(?![${WORD}])`,
+    `|[\\p{Nd}\\ue000-\\ue00f] ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)(?![${WORD}])`,
   "u",
 );
-const SCALED_SLOT = new RegExp(`[\\ue000-\\ue00f]${SCALE.source}`, "giu"); // 2 or 3 million
 const CLOCK = new RegExp(
   `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
     `|(?<![${WORD}])(?:uhr|o['’]clock|noon|midnight)(?![${WORD}])`,
@@ -115,11 +115,19 @@ function matchAt(sticky, text, place) {
   return sticky.exec(text);
 }
 
+/** The words such as "million" after slots, as in 2 or 3 million. */
+function scalesOfSlots(text, language) {
+  const words = Array.from(text.matchAll(largeWord(language, false, "g")));
+  return words
+    .filter(({ index }) => /[\ue000-\ue00f]/.test(text[index - 1]))
+    .map((word) => numberAt(word.index, word[0].replace(/^[\- \u00a0\u202f]|[\- \u00a0\u202f]$/g, ""), `1${"0".repeat(zerosOf(word))}`));
+}
+
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
   let numbers = findNumbers(text);
-  const scaled = Array.from(text.matchAll(SCALED_SLOT));
-  if (!numbers.length && !scaled.length) return [];
+  const scales = scalesOfSlots(text, language);
+  if (!numbers.length && !scales.length) return [];
   const left = new Map(); // how often the counterpart has each value
   const values = findNumbers(counterpart).map(({ value }) => value);
   for (const value of [...values, ...(counterpart.match(SPACED_NUMBER) ?? []).map(valueOf)])
@@ -143,8 +151,7 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
   const inFull = new Set([...left.keys(), ...Array.from(left.keys(), withoutIdleZeros)]);
   const lacksScales = isKnown && !LARGE.test(counterpart.toLowerCase()); // 2千 is not 2
-  for (const { index, 1: word } of lacksScales ? scaled : [])
-    lost.set(index, numberAt(index, word, String(10 ** SCALES[word.toLowerCase()])));
+  for (const scale of lacksScales ? scales : []) lost.set(scale.start, scale);
   for (const number of lacksScales ? numbers : []) {
     const scale = matchAt(SCALE, text, number.end);
     const value = scale && scaledValue(number, text);

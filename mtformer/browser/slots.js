@@ -16,15 +16,14 @@ const CODE =
   `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:${EXTENSION}|${EXTENSION.toUpperCase()})(?![${LATIN}])|` +
   `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){2}(?: (?=[A-Z]*[0-9])[A-Z0-9]{4}){1,5}` +
   `(?: (?=[A-Z]*[0-9])[A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
-  `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)` +
+  `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)` +
   `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])|` +
-  `(?<![${LATIN}.\\-])[0-9]+k(?![${LATIN}\\-])|` +
   `(?<![${LATIN}.\\-])[0-9]+-[A-Z]{1,2}[0-9]*(?:-[A-Z0-9]+)*(?![${LATIN}\\-])`; // but not 90-PS-Motor
 const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
 const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
 const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
 const DATE =
-  "\\p{Nd}{1,2} [1-7]/[2-8](?![\\p{Nd}/])|\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
+  "\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
   "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
@@ -52,13 +51,16 @@ const FOUND = new RegExp(
     `|(?<![\\p{Nd}.,:/\\-])(?<date>${DATE})(?![\\p{Nd}:/])|(?<![A-Za-z_\\p{Nd}])(?<range>${RANGE})` +
     `|(?<![\\p{Nd}.,:/\\-])(?<time>${TIME})(?![\\p{Nd}:/])|(?<groups>${GROUPS})` +
     "|(?:(?<![A-Za-z_\\p{Nd}])|(?<=\\p{Nd}x))" +
-    `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞])|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
+    `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞]|\\p{Nd}{1,2} [1-9]/(?:[2-9]|16)(?![\\p{Nd}/]))|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
 const SIGN = "[$€£¥￥₹₽]";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
+const OF_MONEY = new RegExp(`${BEFORE.source}|${SIGN}[\\p{Nd}.,]+[a-z]{1,2}[\\-–]$`, "u"); // $5, $5m-
+const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
+const THOUSANDS = new RegExp(`k(?![${LATIN}$€£'’\\-])`, "uy"); // 5k, £2.5k
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
@@ -185,13 +187,14 @@ class SlotMaker {
       const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
       const clock = isTime && isApart && matchAt(TWELVE_HOURS, text, index);
       if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
-      const isMoney = BEFORE.test(text.slice(Math.max(0, index - LONGEST_BEFORE_NUMBER), index));
+      const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
       const large = isApart && (plain ?? range) !== undefined && largeWord(this.src, isMoney);
       const word = large && matchAt(large, text, index + written.length);
       const values = word ? parts.map((part) => inFull(part, word)) : [null];
       if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], this.src, values));
       if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
         return [...withWord, ...amounts(text, index, written, this.src, parts.map(valueOf)), ...alone];
+      if (groups.fraction !== undefined) return amounts(text, index, written, this.src, [written]);
       if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
       return [...withWord, { start: index, text: written, kind: "many", number: written }];
     });
@@ -239,8 +242,7 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
-  AFTER.lastIndex = end;
-  const [found] = (before ? null : AFTER.exec(text)) ?? [""];
+  const [found] = matchAt(THOUSANDS, text, end) ?? (before ? null : matchAt(AFTER, text, end)) ?? [""];
   const after = language.false_units.includes(strip(found)) ? "" : found;
   const first = start - before.length;
   const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
@@ -283,9 +285,9 @@ function inDigits(value, { group }) {
   return value.replace(/\B(?=(?:\d{3})+$)/g, group);
 }
 
-/** The pattern of a word such as "million" after a number. */
+/** The pattern of a word such as "million" after a number, or after a slot for one. */
 function largeWord({ large_words: { pattern, of_money: ofMoney } }, isMoney, flags = "y") {
-  return new RegExp(`(?<=\\p{Nd})[\\- \\u00a0\\u202f]?(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
+  return new RegExp(`(?<=[\\p{Nd}\\ue000-\\ue00f])(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
 }
 
 function zerosOf(word) {

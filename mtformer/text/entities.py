@@ -35,20 +35,19 @@ _ADDRESS = (
 )
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
-_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 100k, 12345-AB
+_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 12345-AB
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
     rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
-    rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|[0-9]+[A-Z][A-Za-z0-9]*)"
+    rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
-    rf"(?<![{_LATIN}.-])[0-9]+k(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 _WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
-_DATE = (  # also 3/14, 24/7, 3 1/2 and 978-3-16-148410-0
-    r"\d{1,2} [1-7]/[2-8](?![\d/])|\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
+_DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
+    r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
@@ -77,7 +76,8 @@ _FOUND = re.compile(
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
     rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
     r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
-    rf"(?:(?P<fraction>\d*[¼-¾⅐-⅞])|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
+    r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
+    rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what _FOUND matches
 _RANGE = re.compile(RANGE)
@@ -85,6 +85,9 @@ _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥￥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
+_OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
+_LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
+_THOUSANDS = re.compile(rf"k(?![{_LATIN}$€£'’-])")  # 5k, £2.5k
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
@@ -200,27 +203,30 @@ def find_entities(text: str, language: str) -> Iterator[Entity]:
             yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
             if _on_24_hours(clock) == match[0]:
                 continue
-        of_money = _BEFORE.search(text[max(0, match.start() - _LONGEST_BEFORE_NUMBER) : match.start()]) is not None
-        word = _large(language, of_money).match(text, match.end())
+        before = text[max(0, match.start() - _LONGEST_OF_MONEY) : match.start()]
+        word = large_word(language, of_money=bool(_OF_MONEY.search(before))).match(text, match.end())
         if word and is_apart and kind in ("plain", "range"):
             values = [_in_full(part, word) for part in parts]
             if all(values):
                 yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
         if kind in ("short", "number", "plain", "groups", "range") and not are_several:
-            yield from _amounts(text, match.start(), match[0], "-".join(map(value_of, parts)), language)
+            sign = "x" if re.search("[x×]", match[0]) else "-"
+            yield from _amounts(text, match.start(), match[0], sign.join(map(value_of, parts)), language)
         for number in numbers:
             yield from _amounts(text, match.start() + number.start(), number[0], value_of(number[0]), language)
         if kind in ("code", "slot"):
             yield Entity(match.start(), match[0], match[0], NAME)
-        elif kind in ("date", "phone", "time", "fraction"):
+        elif kind == "fraction":
+            yield from _amounts(text, match.start(), match[0], match[0], language)
+        elif kind in ("date", "phone", "time"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
 @lru_cache
-def _large(language: str, of_money: bool) -> re.Pattern[str]:
-    """Return the pattern of a word such as "million" after a number."""
+def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
+    """Return the pattern of a word such as "million" after a number, or after a slot for one."""
     words = large_words(language, of_money=of_money) or "(?!)"
-    return re.compile(rf"(?<=\d)[- \u00a0\u202f]?(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
+    return re.compile(rf"(?<=[\d\ue000-\ue00f])(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
 
 
 def _in_full(number: str, word: re.Match[str]) -> str:
@@ -239,17 +245,17 @@ def _on_24_hours(clock: re.Match[str]) -> str:
 
 def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
-    end, kind = start + len(number), FEW if value.rpartition("-")[2] in _FEW_VALUES else MANY
+    end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
-    unit = before or _AFTER.match(text, end)
-    if unit is not None and unit[0].strip() in FALSE_UNITS.get(base_language(language), ()):
-        unit = None
+    after = _THOUSANDS.match(text, end) or (None if before else _AFTER.match(text, end))
+    if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
+        after = None
     first = start - len(before[0]) if before else start
     if _MINUS.search(text[max(0, first - 2) : first]):
         first, start, value = first - 1, start if before else start - 1, f"-{value}"
-    if unit is not None:
-        last = end if before else unit.end()
-        yield Entity(first, text[first:last], f"{value} {unit[0].strip().translate(_AS_ASCII)}", kind, number)
+    if before or after:
+        unit = "".join(part[0].strip() for part in (before, after) if part).translate(_AS_ASCII)
+        yield Entity(first, text[first : after.end() if after else end], f"{value} {unit}", kind, number)
     if value != "1":
         yield Entity(start, text[start:end], value, kind, number)
 
@@ -261,7 +267,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines, and only
     English has ``10 pm``.
     """
-    clock, word = _TWELVE_HOURS.match(text), _large(src_lang, of_money=True).search(text)
+    clock, word = _TWELVE_HOURS.match(text), large_word(src_lang, of_money=True).search(text)
     if clock is not None and base_language(tgt_lang) != _ENGLISH:
         return _on_24_hours(clock)
     if word is not None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from mtformer.text.entities import SLOT
+from mtformer.text.entities import SLOT, large_word
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.number_words import number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
@@ -22,9 +22,8 @@ _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
 _SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
 _LARGE = re.compile(
     r"illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]"
-    rf"|(?:\d|{SLOT.pattern}) ?(?:k|m|mn|mln|mill?|mio|b|bn|mrd|mia|tsd)\b"
+    rf"|(?:\d|{SLOT.pattern}) ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)\b"
 )  # any scale
-_SCALED_SLOT = re.compile(SLOT.pattern + _SCALE.pattern, re.IGNORECASE)  # 2 or 3 million
 _CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
@@ -75,8 +74,8 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
 
     ``languages`` are those of ``text`` and ``counterpart``: with them, words are looked for.
     """
-    numbers, scaled = list(find_numbers(text)), list(_SCALED_SLOT.finditer(text))
-    if not numbers and not scaled:
+    numbers, scales = list(find_numbers(text)), list(_scales_of_slots(text, languages)) if languages else []
+    if not numbers and not scales:
         return []
     there = Counter(number.value for number in find_numbers(counterpart))
     there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
@@ -102,8 +101,15 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
         for number in numbers:
             if (scale := _SCALE.match(text, number.end)) and _scaled(number, text) not in values:
                 lost[number.start] = number._replace(text=number.text + scale[0])
-        lost |= {slot.start(): Number(slot.start(), slot[1], str(10 ** _SCALES[slot[1].lower()])) for slot in scaled}
+        lost |= {scale.start: scale for scale in scales}
     return sorted(lost.values())
+
+
+def _scales_of_slots(text: str, languages: Sequence[str]) -> Iterator[Number]:
+    """Yield the words such as "million" after slots, as in 2 or 3 million."""
+    for word in large_word(languages[0], of_money=False).finditer(text):
+        if SLOT.match(text, word.start() - 1):
+            yield Number(word.start(), word[0].strip(" -\u00a0\u202f"), f"1{'000' * (word.lastindex or 0)}")
 
 
 class _Counterpart:

@@ -42,6 +42,7 @@ PARTS = {  # of an hour or of another unit
     **{"fr": "moitié|demi|quart", "cs": "polovin|půl|čtvrt"},
 }
 
+_GAP = "[- \u00a0\u202f]?"
 _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a number, with what follows before a noun
     language: [word.replace("_", " ") for word in words]
     for language, *words in map(
@@ -60,18 +61,24 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
         ),
     )
 }
-_SHORT = {"en": ("(?!)", "mn?", "bn?", "tn")}  # after an amount of money: £1.5m; 5k is a code
+_END = "(?![&.'’]?[A-Za-z0-9]|-[A-Za-z])"
+_SHORT = {
+    "en": ("", "mn?", f"b|{_GAP}bn", "tn")
+}  # after an amount of money: £1.5m, but not in $5 m, $5m-deal or $5 B&B
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
 
 def large_words(language: str, *, of_money: bool) -> str:
-    """Return a pattern of words such as "million", with a group for each three zeros that they stand for.
+    """Return a pattern of what follows a number as in "5 million", with a group for each three zeros it stands for.
 
-    After an amount of money they may be short: £1.5m.
+    After an amount of money it may be short: £1.5m.
     """
     base = base_language(language)
     words, short = _LARGE.get(base, ()), _SHORT.get(base, ()) if of_money else ()
-    return "|".join(f"({word}{f'|{also}' * bool(also)})" for word, also in zip_longest(words, short, fillvalue=""))
+    return "|".join(
+        f"({_GAP}(?:{word}){f'|(?:{also}){_END}' * bool(also)})"
+        for word, also in zip_longest(words, short, fillvalue="")
+    )
 
 
 def large_plurals(language: str) -> list[str]:

@@ -38,16 +38,17 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
     Raises:
         MtformerError: one of these processes has died.
     """
-    remaining, n_most = iter(tasks), n_cpus()
-    started = time.monotonic()
+    remaining, n_most, seconds = iter(tasks), n_cpus(), 0.0
     for task in remaining:
-        is_long = n_most > 1 and time.monotonic() - started >= _SECONDS_ALONE
-        first = [task, *islice(remaining, n_most - 1 if is_long else 0)]
+        first = [task, *islice(remaining, n_most - 1 if seconds >= _SECONDS_ALONE else 0)]
         if len(first) > 1:
             with _workers(work, len(first)) as connections:
                 yield from _distributed(connections, chain(first, remaining))
-        else:
-            yield task, work(task)
+            return
+        started = time.perf_counter()
+        done = work(task)
+        seconds += time.perf_counter() - started
+        yield task, done
 
 
 def n_cpus() -> int:
