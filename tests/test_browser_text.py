@@ -179,6 +179,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "1,5 Mio. Hunde, 3 Milliarden €, 2 millions de chiens, 2 millions d'euros, $8-million",
             "3,5 milionů psů, 9 am",
             "It has 2 Mio.",
+            '"We close at 10 p.m."',
+            "„Es kostet 2 Mrd.“",
             "£1.5m, $2-3bn, EUR 5 M, 1.5 m, 2bn, 5 M€, 3,5 k€, 100k, -5k, £2.5k, 5k-run, 9 am, 2bn$, 5k€",
             "$15M, $5 bn, $1.5m-2m, $2bn-3bn, a $50 B&B, $3 B-movie, $5M&M, £9M.2, $20 M, €3m-deal",
             "10x15 cm, 1920×1080, 2x3x4, 10.5x15, 0x42, 0x1F, 3 1/2 cups on 3 1/20, -5 1/2 kg, 2-2 1/2, $5 1/2, ½ kg",

@@ -29,7 +29,7 @@ const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
 const TWELVE_HOURS = new RegExp( // 10:45 pm, 9 a.m., whose last full stop may end the sentence
   "(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-3])(?:[:.](?<minutes>[0-5]\\p{Nd}))?[ \\u00a0\\u202f]?" +
-    `(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!$))?)`,
+    `(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!["'”’“»)]*$))?)`,
   "iuy",
 );
 const SHARING = // before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm

@@ -54,7 +54,7 @@ _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 _TWELVE_HOURS = re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
     r"(?P<hour>0?\d|1\d|2[0-3])(?:[:.](?P<minutes>[0-5]\d))?[ \u00a0\u202f]?"
-    rf"(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?!\Z))?)",
+    rf"(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?![\x22'”’“»)]*\Z))?)",
     re.IGNORECASE,
 )
 _SHARING = re.compile(  # before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm

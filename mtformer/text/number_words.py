@@ -43,13 +43,14 @@ PARTS = {  # of an hour or of another unit
 }
 
 _GAP = "[- \u00a0\u202f]?"
+_STOP = r"(?:\.(?![\x22'”’“»)]*$))"  # that does not end the sentence
 _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a number, with what follows before a noun
     language: [word.replace("_", " ") for word in words]
     for language, *words in map(
         str.split,
         (
             "en thousand million billion trillion",
-            r"de tausend Millionen|Million|Mio(?:\.(?!$))? Milliarden|Milliarde|Mrd(?:\.(?!$))? Billionen|Billion",
+            rf"de tausend Millionen|Million|Mio{_STOP}? Milliarden|Milliarde|Mrd{_STOP}? Billionen|Billion",
             r"fr mille millions?(?:_de|_d['’])? milliards?(?:_de|_d['’])? billions?(?:_de|_d['’])?",
             "es mil(?!_mill) mill(?:ón|ones)(?:_de)? mil_millones(?:_de)? bill(?:ón|ones)(?:_de)?",
             "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",
