@@ -1,5 +1,6 @@
 "use strict";
-// Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/entities.py and slots.py.
+// Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/entities.py,
+// names.py and slots.py.
 
 const LATIN = "A-Za-z0-9_\u00c0-\u024f";
 const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";

@@ -2,8 +2,8 @@
 
 import re
 
-from mtformer.text.entities import FEWEST_TOKENS_OF_RARE, LATIN_NAME
 from mtformer.text.languages import base_language, letters_of
+from mtformer.text.names import FEWEST_TOKENS_OF_RARE, LATIN_NAME
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 FEWEST_TOKENS = 8_000  # of a vocabulary; a smaller one spells words as well as names

@@ -17,11 +17,10 @@ from mtformer.text.entities import (
     NAME,
     SLOT,
     Entity,
-    capitalized,
     find_entities,
-    rare_names,
     spelled_out,
 )
+from mtformer.text.names import capitalized, rare_names
 from mtformer.text.pairs import SentencePair
 from mtformer.text.words import Span
 
