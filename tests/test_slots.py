@@ -403,9 +403,31 @@ def test_pairs_share_a_slot_for_an_amount_or_its_number_alone(src: str, tgt: str
 
 
 def test_the_number_of_an_amount_is_written_as_in_the_target_language() -> None:
-    found = with_slots("€1,250.50 for 1.5 km", "en", "de")
+    found = with_slots("€1,250.50 for 1.5 km", "en", "nl")
     assert found is not None
     assert found.filled([found.text]) == ["€1.250,50 for 1,5 km"]
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "written"),
+    [
+        (
+            "en-de",
+            "£1,250.50, -$5, $ 5k, €3M and $5-$10",
+            "1.250,50\u00a0£, -5\u00a0$, 5k\u00a0$, 3 Millionen\u00a0€ and $5-$10",
+        ),
+        ("en-fr", "1.5 €, €2–3 and EUR 5", "1,5 €, 2–3\u00a0€ and EUR 5"),
+        ("de-en", "1.250,5 €, −5€, 3 Mio. €, 5 % und €5", "€1,250.5, −€5, €3 million, 5 % und €5"),
+        ("fr-en", "5 M€, 3,5 k€ et 5\u00a0$", "5 M€, 3.5 k€ et $5"),
+        *(("en-zh", "$5 is 5 €", "$5 is 5 €"), ("en-nl", "$5 is 5 €", "$5 is 5 €")),
+    ],
+)
+def test_the_sign_of_a_currency_stands_where_the_target_language_has_it(
+    languages: str, text: str, written: str
+) -> None:
+    found = with_slots(text, *languages.split("-"))
+    assert found is not None
+    assert found.filled([found.text]) == [written]
 
 
 @pytest.mark.parametrize(
@@ -731,7 +753,7 @@ def test_a_text_of_codes_alone_is_copied_with_separators_of_the_target(character
         ("1,250.50", "1.250,50"),
         ("★ 1,250 “5”", "★ 1.250 “5”"),
         ("1,250 и", "1,250 и"),
-        ("$1.5 " * 20, "$1,5 " * 20),
+        ("$1.5 " * 20, "1,5\u00a0$ " * 20),
     ],
 )
 def test_a_line_of_numbers_alone_has_the_separators_of_the_target(

@@ -57,6 +57,14 @@ const FOUND = new RegExp(
 );
 const SIGN = "[$€£¥￥₹₽]";
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
+const IN_FRONT = new RegExp(
+  `^(?<minus>[\\-−–]?)(?<sign>${SIGN})${OPTIONAL_SPACE}(?<amount>[^${SIGN.slice(1)}+)$`,
+  "u",
+);
+const BEHIND = new RegExp( // not 5 M€
+  `^(?<minus>[\\-−–]?)(?<amount>[^${SIGN.slice(1)}*(?:\\p{Nd}|[a-z]{4}))${OPTIONAL_SPACE}(?<sign>${SIGN})$`,
+  "u",
+);
 const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
 const OF_MONEY = new RegExp(`${BEFORE.source}|${SIGN}[\\p{Nd}.,]+[a-z]{1,2}[\\-–]$`, "u"); // $5, $5m-
@@ -153,10 +161,12 @@ class SlotMaker {
     return changed + text.slice(place);
   }
 
-  /** An entity as the target language writes it: €3.500 for €3,500. */
+  /** An entity as the target language writes it: 3.500 € for €3,500. */
   written({ text, number = "" }) {
     const written = text.replace(number, () => writtenFor(number, this.src, this.tgt));
-    return !number || WITH_MYRIADS.includes(this.tgt.base) ? written : inAscii(written);
+    if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
+    if (this.tgt.has_signs_behind) return inAscii(written).replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
+    return this.tgt.base === ENGLISH ? inAscii(written).replace(BEHIND, "$<minus>$<sign>$<amount>") : inAscii(written);
   }
 
   candidates(text) {

@@ -74,6 +74,7 @@ def _language(code: str) -> dict[str, Any]:
         "numbers": {"point": point, "group": group},
         "has_spaced_groups": languages.has_spaced_groups(code),
         "has_latin_units": languages.has_latin_units(code),
+        "has_signs_behind": languages.has_signs_behind(code),
         "false_units": FALSE_UNITS.get(base, ()),
         "number_words": {"stems": STEMS.get(base, {}), "parts": PARTS.get(base)},
         "large_words": {

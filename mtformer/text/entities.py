@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group, has_latin_units, has_spaced_groups
+from mtformer.text.languages import (
+    UNDETERMINED,
+    base_language,
+    decimal_and_group,
+    has_latin_units,
+    has_signs_behind,
+    has_spaced_groups,
+)
 from mtformer.text.number_words import large_plurals, large_words
 from mtformer.text.numbers import (
     GROUPS,
@@ -84,6 +91,10 @@ _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN = "[$€£¥￥₹₽]"
 _GAP = "[ \u00a0\u202f]?"
+_IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+_BEHIND = re.compile(
+    rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_SIGN})$"
+)  # not 5 M€
 _BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
 _OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
@@ -148,9 +159,16 @@ class Entity(NamedTuple):
         return self.start + len(self.text)
 
     def written_for(self, src_lang: str, tgt_lang: str) -> str:
-        """Return it as another language writes it: €3.500 for €3,500."""
+        """Return it as another language writes it: 3.500 € for €3,500."""
         written = self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
-        return written if not self.number or base_language(tgt_lang) in _WITH_MYRIADS else written.translate(_AS_ASCII)
+        if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
+            return written
+        written = written.translate(_AS_ASCII)
+        if has_signs_behind(tgt_lang):
+            return _IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
+        return (
+            _BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written) if base_language(tgt_lang) == _ENGLISH else written
+        )
 
     def with_slot(self, slot: str) -> str:
         """Return a slot as it stands for this in a text: apart from the next word for French "2 millions d'"."""

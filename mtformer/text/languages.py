@@ -9,6 +9,7 @@ _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
 # CLDR
 _DECIMAL_POINTS = "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
+_SIGNS_BEHIND = "ca da de el es gl hr is it ro sl sr".split()  # and those of the next line
 _SPACED_GROUPS = "be bg cs et fi fr hu lt lv nb nn no pl ru sk sv uk".split()
 _ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 
@@ -97,6 +98,11 @@ def decimal_and_group(code: str) -> tuple[str, str]:
 def has_spaced_groups(code: str) -> bool:
     """Return whether a language separates thousands by spaces, as in 12 500."""
     return base_language(code) in _SPACED_GROUPS
+
+
+def has_signs_behind(code: str) -> bool:
+    """Return whether a language writes the sign of a currency behind the amount, as in 5 €."""
+    return base_language(code) in (*_SIGNS_BEHIND, *_SPACED_GROUPS)
 
 
 def is_written_with_spaces(code: str) -> bool:
