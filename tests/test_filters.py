@@ -123,8 +123,10 @@ def test_chinese_and_english() -> None:
         ("该公司赚了1亿2000万美元", "The company made 120 million dollars."),
         ("火车下午3:40开", "The train leaves at 15:40."),
         ("他11点33分离开", "He left at 11:33."),
+        ("90年代很冷", "It was cold in the 1990s."),
     ]
     bad = [
+        ("1850年代很冷", "It was cold in the 1950s."),
         ("Where did you go last night?", "Where did you go last night?"),
         ("I have been waiting for you.", "I have waited for you."),
         ("我今天想去北京看我的朋友", "我今天想去北京看我的朋友"),

@@ -46,6 +46,7 @@ _RESCALED = re.compile(  # numbers that another language may write with other di
     re.IGNORECASE,
 )
 _HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d分)")
+_CENTURY_OF_DECADE = re.compile(r"(?<!\d)\d\d(?=\d0(?:['’]?s\b|ern?\b|年代))")  # which 90s and 90er lack
 _TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
 _TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
 
@@ -173,13 +174,17 @@ def _repeats(text: str) -> bool:
 def differs_in_numbers(pair: SentencePair) -> bool:
     """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out.
 
-    Numbers with a word for a large unit, such as "1.5 million", are left out, and 3:30 is the same time as 15:30.
+    Numbers with a word for a large unit, such as "1.5 million", are left out, 3:30 is the same time as 15:30, and the
+    1990s are the 90s.
     """
     if not _DIGIT.search(pair.src) or not _DIGIT.search(pair.tgt):
         return False
     if not (lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src)):
         return False
-    src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", _RESCALED.sub(" ", side))) for side in pair)
+    sides = [_RESCALED.sub(" ", side) for side in pair]
+    if not all(map(_CENTURY_OF_DECADE.search, sides)):
+        sides = [_CENTURY_OF_DECADE.sub("", side) for side in sides]
+    src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", side)) for side in sides)
     return bool(lost_numbers(src, tgt) and lost_numbers(tgt, src))
 
 
