@@ -18,8 +18,8 @@ const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
 const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
 const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
 const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
-  `(?!0x)(?:${PLAIN})[%°]?[\\-–~～x×][$€£¥￥₹₽]?(?:${PLAIN})` +
-  "(?![\\-–~～x×.,．:'’]?\\p{Nd}| \\p{Nd}/\\p{Nd}|[十百千万萬亿億])";
+  `(?!0x)(?:${PLAIN})[%°]?(?:[\\-–~～]| ?[x×] ?)[$€£¥￥₹₽]?(?:${PLAIN})` +
+  "(?![\\-–~～.,．:'’]?\\p{Nd}| ?[x×] ?\\p{Nd}| \\p{Nd}/\\p{Nd}|[十百千万萬亿億])";
 const UNCLEAR_MYRIADS = // also 3-5万, which is 30,000 to 50,000; tried after the others
   "(?:\\p{Nd}[\\p{Nd}.,．]{0,20}[\\-–~～至到或])?" +
   "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*";

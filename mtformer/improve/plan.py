@@ -120,5 +120,5 @@ def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
         rows[0][-1] = "done"
     rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(seconds)])
     table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2)
-    expected = dict.fromkeys(stage.expected for stage in plan if stage.expected[1])
-    return "\n".join([table, "", "Expected gains in BLEU:", *(f"  {gain} {where}" for gain, where in expected)])
+    gains = [f"  {stage.name}: {' '.join(stage.expected)}" for stage in plan if stage.expected[1]]
+    return "\n".join([table, "", "Expected gains in BLEU:", *gains])

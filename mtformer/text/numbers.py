@@ -21,7 +21,8 @@ _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
-    rf"(?!0x)(?:{PLAIN})[%°]?[-–~～x×][$€£¥￥₹₽]?(?:{PLAIN})(?![-–~～x×.,．:'’]?\d| \d/\d|[十百千{_SIGNS}])"
+    rf"(?!0x)(?:{PLAIN})[%°]?(?:[-–~～]| ?[x×] ?)[$€£¥￥₹₽]?(?:{PLAIN})"
+    rf"(?![-–~～.,．:'’]?\d| ?[x×] ?\d| \d/\d|[十百千{_SIGNS}])"
 )
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
     rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
