@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
@@ -80,8 +81,13 @@ def test_one_cpu_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_more_processes_start_than_there_are_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     start = workers._workers
+
+    def counted(work: Callable[[int], int], n: int) -> AbstractContextManager[list[Connection]]:
+        started.append(n)
+        return start(work, n)
+
     monkeypatch.setattr(workers, "n_cpus", lambda: 5)
-    monkeypatch.setattr(workers, "_workers", lambda work, n: (started.append(n), start(work, n))[1])
+    monkeypatch.setattr(workers, "_workers", counted)
     assert [task for task, _ in in_order(process_of, range(3))] == [0, 1, 2]
     assert started == [3]
 
