@@ -181,6 +181,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "It has 2 Mio.",
             '"We close at 10 p.m."',
             "£1,250.50, -$5, $ 5k, €3M, $5-$10, 1.250,5 €, −5€, 3 Mio. €, 5 M€, ￥５０, EUR 5",
+            "US$6, 7 US$, C$ 8.50, abc$9, 5 M$",
             "„Es kostet 2 Mrd.“",
             "£1.5m, $2-3bn, EUR 5 M, 1.5 m, 2bn, 5 M€, 3,5 k€, 100k, -5k, £2.5k, 5k-run, 9 am, 2bn$, 5k€",
             "$15M, $5 bn, $1.5m-2m, $2bn-3bn, a $50 B&B, $3 B-movie, $5M&M, £9M.2, $20 M, €3m-deal",

@@ -55,30 +55,30 @@ const FOUND = new RegExp(
     `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞]|\\p{Nd}{1,2} [1-9]/(?:[2-9]|16)(?![\\p{Nd}/]))|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
   "gu",
 );
-const SIGN = "[$€£¥￥₹₽]";
+const [SIGN, DOLLAR] = ["[$€£¥￥₹₽]", "[A-Z]{1,2}\\$"]; // US$
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const IN_FRONT = new RegExp(
-  `^(?<minus>[\\-−–]?)(?<sign>${SIGN})${OPTIONAL_SPACE}(?<amount>[^${SIGN.slice(1)}+)$`,
+  `^(?<minus>[\\-−–]?)(?<sign>${DOLLAR}|${SIGN})${OPTIONAL_SPACE}(?<amount>[^${SIGN.slice(1)}+)$`,
   "u",
 );
 const BEHIND = new RegExp( // not 5 M€
-  `^(?<minus>[\\-−–]?)(?<amount>[^${SIGN.slice(1)}*(?:\\p{Nd}|[a-z]{4}))${OPTIONAL_SPACE}(?<sign>${SIGN})$`,
+  `^(?<minus>[\\-−–]?)(?<amount>[^${SIGN.slice(1)}*(?:\\p{Nd}|[a-z]{4}))${OPTIONAL_SPACE}(?<sign>${DOLLAR}|${SIGN})$`,
   "u",
 );
-const BEFORE = new RegExp(`(?:(?<!\\p{Nd})${SIGN}|(?<![${LATIN}])(?:${CURRENCY}))${OPTIONAL_SPACE}$`, "u");
+const BEFORE = new RegExp(`(?<![${LATIN}])(?:${DOLLAR}|${SIGN}|${CURRENCY})${OPTIONAL_SPACE}$`, "u");
 const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
 const OF_MONEY = new RegExp(`${BEFORE.source}|${SIGN}[\\p{Nd}.,]+[a-z]{1,2}[\\-–]$`, "u"); // $5, $5m-
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const THOUSANDS = new RegExp(`k(?![${LATIN}$€£'’]|-[A-Za-z])`, "uy"); // 5k, £2.5k
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
-const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR "
+const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
 const UNIT =
   "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
 // Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
 const AFTER = new RegExp(
-  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:(?:[kM]|Md)?${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
+  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:${DOLLAR}|(?:[kM]|Md)?${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
     `|[%％‰℃℉]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
   "uy",
 );

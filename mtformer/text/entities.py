@@ -89,23 +89,23 @@ _FOUND = re.compile(
 _MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what _FOUND matches
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
-_SIGN = "[$€£¥￥₹₽]"
+_SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
 _GAP = "[ \u00a0\u202f]?"
-_IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+_IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 _BEHIND = re.compile(
-    rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_SIGN})$"
+    rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )  # not 5 M€
-_BEFORE = re.compile(rf"(?:(?<!\d){_SIGN}|(?<![{_LATIN}])(?:{_CURRENCY})){_GAP}$")
+_BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
 _OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 _THOUSANDS = re.compile(rf"k(?![{_LATIN}$€£'’]|-[A-Za-z])")  # 5k, £2.5k
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
-_LONGEST_BEFORE_NUMBER = 5  # characters: " EUR "
+_LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 _MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
 _AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
+    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
     rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
