@@ -92,9 +92,9 @@ _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
 _GAP = "[ \u00a0\u202f]?"
 _IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
-_BEHIND = re.compile(
+_BEHIND = re.compile(  # not 5 M€
     rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
-)  # not 5 M€
+)
 _BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
 _OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
@@ -166,9 +166,9 @@ class Entity(NamedTuple):
         written = written.translate(_AS_ASCII)
         if has_signs_behind(tgt_lang):
             return _IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
-        return (
-            _BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written) if base_language(tgt_lang) == _ENGLISH else written
-        )
+        if base_language(tgt_lang) == _ENGLISH:
+            return _BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written)
+        return written
 
     def with_slot(self, slot: str) -> str:
         """Return a slot as it stands for this in a text: apart from the next word for French "2 millions d'"."""

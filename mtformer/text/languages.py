@@ -9,7 +9,7 @@ _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
 # CLDR
 _DECIMAL_POINTS = "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
-_SIGNS_BEHIND = "ca da de el es gl hr is it ro sl sr".split()  # and those of the next line
+_SIGNS_BEHIND = "ca da de el es gl hr is it ro sl sr".split()  # 5 €; so do those of the next line
 _SPACED_GROUPS = "be bg cs et fi fr hu lt lv nb nn no pl ru sk sv uk".split()
 _ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 

@@ -63,9 +63,8 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
     )
 }
 _END = "(?![&.'’]?[A-Za-z0-9]|-[A-Za-z])"
-_SHORT = {
-    "en": ("", "mn?", f"b|{_GAP}bn", "tn")
-}  # after an amount of money: £1.5m, but not in $5 m, $5m-deal or $5 B&B
+# After an amount of money: £1.5m, but not $5 m, $5m-deal or $5 B&B.
+_SHORT = {"en": ("", "mn?", f"b|{_GAP}bn", "tn")}
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
 
