@@ -151,3 +151,11 @@ def test_the_start_of_training_reports_it_too(limits: dict[str, Any], said: str,
     stderr = project.mtformer("train", project.config).stderr
     assert said in stderr
     assert ("warm-up" in stderr) == bool(said)
+
+
+def test_a_run_that_is_resumed_does_not_report_its_warm_up_again(tmp_path: Path) -> None:
+    project = make_project(tmp_path, warmup_steps=1_000, max_steps=10)
+    assert "a warm-up of 1 step" in project.mtformer("train", project.config).stderr
+    resumed = project.mtformer("train", project.config, "--set", "training.max_steps=20").stderr
+    assert "resuming from step 10" in resumed
+    assert "warm-up" not in resumed

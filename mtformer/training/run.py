@@ -85,7 +85,7 @@ def train(
             _log_resumed(trainer)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
-        if not trainer.course.end():
+        if not trainer.state.step:
             _log_warmup(trainer)
         first_step = trainer.state.step
         if ranks.is_first:
