@@ -239,6 +239,11 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
 
 
+def test_where_no_model_was_found_is_an_absolute_path(tmp_path: Path) -> None:
+    stderr = Project(tmp_path, tmp_path).mtformer("translate", "a").stderr
+    assert f"there is no trained model under {tmp_path / 'runs'}: train one" in stderr
+
+
 @pytest.mark.parametrize(
     ("files", "named", "importable"),
     [

@@ -266,7 +266,8 @@ def find_model(given: Path | None) -> Path:
             raise UserError(f"the run {run.path}{source} has no model{how}")
     if not given and not from_environment:
         raise UserError(
-            "there is no trained model under runs/: train one (mtformer train CONFIG), or name one with --model"
+            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), or name one with "
+            "--model"
         )
     raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
 
