@@ -152,7 +152,7 @@ def test_watched_items_are_timed_from_the_first_one_on(
             now += 20
 
     assert list(watched(items(), "reading", "pairs")) == ["a", "b", "c"]
-    assert [record.getMessage() for record in caplog.records] == ["reading: 2 pairs, 0.1 pairs/s"]
+    assert [record.getMessage() for record in caplog.records] == ["reading: 2 pairs, 6.0 pairs/min"]
 
 
 def rows(stderr: str) -> list[str]:

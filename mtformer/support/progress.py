@@ -88,7 +88,8 @@ class Progress:
             return f"{done}, {note}"
         rate = (self.done - self._initial) / (time.monotonic() - self._started)
         if self._total is None:
-            return f"{done}, {rate:.1f} {self._unit}/s {note}".rstrip()
+            speed = f"{rate:,.1f} {self._unit}/s" if rate >= 1 else f"{60 * rate:.1f} {self._unit}/min"
+            return f"{done}, {speed} {note}".rstrip()
         left = (self._total - self.done) / rate if rate else float("inf")
         return f"{done}, {clock(left)} left {note}".rstrip()
 
