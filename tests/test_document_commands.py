@@ -19,7 +19,6 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import file_digest
 from mtformer.translate.documents.formats import format_of, read_document
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Source
 from mtformer.translate.documents.tasks import Task, require_free, tasks, without_translations
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
@@ -321,7 +320,7 @@ def test_a_catalogue_whose_encoding_lacks_a_letter_becomes_utf_8() -> None:
 
 
 def test_a_text_whose_encoding_lacks_a_letter_is_refused() -> None:
-    document = TextDocument(Source("für", []), "ascii", Settings("de", name="a.txt"), "strict")
+    document = TextDocument("für", "ascii", Settings("de", name="a.txt"), [], errors="strict")
     with pytest.raises(UserError, match=r"a\.txt: the translation has '.xfc', which ASCII, the encoding of the file"):
         document.with_translations([])
 

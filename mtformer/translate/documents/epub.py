@@ -13,7 +13,6 @@ from mtformer.translate.documents.html import attribute_blocks, language_edits, 
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_html, read_xml
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
-from mtformer.translate.documents.source import Source
 
 _KINDS = {  # of the parts with text, by their media types, and by their names where the book does not tell
     "application/xhtml+xml": "page",
@@ -73,12 +72,12 @@ def _part(content: bytes, title: str, kind: str, settings: Settings) -> TextDocu
             source = read_html(text, title)  # which readers of books accept as well
         flow = Flow(source, partial(role_in_html, source), Writer("<br/>", between_tags))
         blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
-        return TextDocument(Source(text, blocks, list(language_edits(source, settings))), encoding, settings)
+        return TextDocument(text, encoding, settings, blocks, language_edits(source, settings))
     source = read_xml(text, title)
     if kind == "package":
-        return TextDocument(Source(text, [], list(_language(source, settings))), encoding, settings)
+        return TextDocument(text, encoding, settings, (), _language(source, settings))
     flow = Flow(source, partial(_role_in_contents, source), Writer(" / ", between_tags), is_text=False)
-    return TextDocument(Source(text, list(flow.blocks())), encoding, settings)
+    return TextDocument(text, encoding, settings, flow.blocks())
 
 
 def _role_in_contents(source: MarkupSource, number: int) -> Role:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from mtformer.support.errors import UserError
 from mtformer.text.languages import base_language, matches_language
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _INLINE = frozenset(["g", "mrk", "pc", "hi"])
 _STATE = re.compile(r'\s(?:state|state-qualifier)\s*=\s*(?:"[^"]*"|\'[^\']*\')')
@@ -187,7 +187,7 @@ def read_xliff(content: bytes, settings: Settings) -> TextDocument:
         raise UserError(f"{settings.name} is not XLIFF: its first element has another name")
     is_first = exchange.source.attributes(root).get("version", "1.2").startswith("1")
     blocks = list(exchange.xliff1() if is_first else exchange.xliff2())
-    return TextDocument(Source(text, blocks, exchange.edits), encoding, settings)
+    return TextDocument(text, encoding, settings, blocks, exchange.edits)
 
 
 def read_tmx(content: bytes, settings: Settings) -> TextDocument:
@@ -200,4 +200,4 @@ def read_tmx(content: bytes, settings: Settings) -> TextDocument:
     exchange = _Exchange(read_xml(text, settings.name), settings)
     if not any(token.name == "tmx" for token in exchange.source.tokens):
         raise UserError(f"{settings.name} is not TMX: its first element has another name")
-    return TextDocument(Source(text, list(exchange.tmx())), encoding, settings)
+    return TextDocument(text, encoding, settings, exchange.tmx())

@@ -8,10 +8,10 @@ from functools import cached_property
 from html import escape
 
 from mtformer.text.words import CHARACTER_WORDS
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Text, Token, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
-from mtformer.translate.documents.source import Block
 from mtformer.translate.markup.scanner import unescape
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _LINE = re.compile(
     r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
@@ -61,7 +61,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         elif header := _LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
             language = settings.new_target_language(header[1])
             edits += [(header.span(1), f" {language}")] if language is not None else []
-    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict", _DECLARATION)
+    return TextDocument(text, encoding, settings, blocks, edits, errors="strict", declaration=_DECLARATION)
 
 
 def _entries(text: str, name: str) -> Iterator[_Entry]:

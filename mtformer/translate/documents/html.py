@@ -7,11 +7,11 @@ from functools import partial
 from html import escape
 
 from mtformer.text.languages import is_written_from_right
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Text, Writer
 from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 from mtformer.translate.markup.scanner import BLOCKS, unescape
 
 _ROLES = {
@@ -112,5 +112,4 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     writer = Writer("<br>", lambda text, format: between_tags(text).replace("\u00a0", "&nbsp;"))
     flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
     blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
-    edits = list(language_edits(source, settings))
-    return TextDocument(Source(text, blocks, edits), encoding, settings)
+    return TextDocument(text, encoding, settings, blocks, language_edits(source, settings))

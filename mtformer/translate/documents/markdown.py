@@ -11,12 +11,12 @@ from itertools import islice
 
 import yaml
 
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import Kind, Mark, Segment, Span, Text, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _FRONT_MATTER = re.compile(
     r"\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<inside>.*?)^(?:(?P=fence)|\.\.\.)[ \t]*(?:\r?\n|\Z)",
@@ -75,7 +75,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
                 blocks += _paragraph(text, lines, level, references)
         elif token.type.endswith("_open"):
             level = token.type
-    return TextDocument(Source(text, blocks), encoding, settings, "strict")
+    return TextDocument(text, encoding, settings, blocks, errors="strict")
 
 
 def _end_of_front_matter(text: str) -> int:

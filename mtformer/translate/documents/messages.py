@@ -8,11 +8,11 @@ from functools import partial
 import yaml
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block, plain_segments
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
 _JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a key has a colon after it
@@ -98,7 +98,7 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
         elif not is_note:
             is_ascii = "\\u" in text[slice(*span)]
             blocks += message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
-    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
+    return TextDocument(text, encoding, settings, blocks, edits, errors="strict")
 
 
 class _Members(list[tuple[str, object]]):
@@ -147,7 +147,7 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
             span = _span(text, event)
             escape = partial(_yaml_scalar, text[slice(*span)], event.style or None, event.value)
             blocks += message_block(span, event.value, escape)
-    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
+    return TextDocument(text, encoding, settings, blocks, edits, errors="strict")
 
 
 def _span(text: str, event: yaml.ScalarEvent) -> Span:
@@ -227,7 +227,7 @@ def read_properties(content: bytes, settings: Settings) -> TextDocument:
         value = value.replace("''", "'") if has_arguments else value
         escape = partial(_property, is_ascii=text.isascii() or encoding != "utf-8", has_arguments=has_arguments)
         blocks += message_block(match.span("value"), value, escape)
-    return TextDocument(Source(text, blocks), encoding, settings, "strict")
+    return TextDocument(text, encoding, settings, blocks, errors="strict")
 
 
 def _character(escape: str) -> str:

@@ -6,11 +6,11 @@ from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
 from mtformer.translate.documents.inline import Text
 from mtformer.translate.documents.runs import paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 # The parts with text, and how it is written there; those of one pattern in the order of their numbers.
 _WORD = (
@@ -72,7 +72,7 @@ def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, hea
     blocks = list(paragraphs(source, dialect, joins=not settings.bilingual))
     if headings:
         blocks = [block for block in blocks if _plain(block) not in headings]
-    return TextDocument(Source(source.text, blocks), encoding, settings)
+    return TextDocument(source.text, encoding, settings, blocks)
 
 
 def _headings(archive: Archive) -> frozenset[str]:

@@ -10,7 +10,6 @@ from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
-from mtformer.translate.documents.source import Source
 
 _ROLES = {
     **dict.fromkeys(("text:p", "text:h"), Role.TEXT_BLOCK),
@@ -57,5 +56,5 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
             source, encoding = archive.read_xml(name)
             writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
             flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
-            parts.append((name, TextDocument(Source(source.text, list(flow.blocks())), encoding, settings)))
+            parts.append((name, TextDocument(source.text, encoding, settings, flow.blocks())))
     return ArchiveDocument(archive, parts)

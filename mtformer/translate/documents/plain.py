@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Segment, Span, Text, Writer, texts
-from mtformer.translate.documents.source import Block
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
 
 # Control characters, and sequences of them that color a terminal: they stay, and a unit ends at them.

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.dialects import CODE_WORD, Dialect
 from mtformer.translate.documents.flow import between_tags
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
-from mtformer.translate.documents.source import Block
 
 _CODE_STYLE = re.compile(rf'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*{CODE_WORD}')
 _LANGUAGE = re.compile(

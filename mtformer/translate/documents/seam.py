@@ -1,7 +1,7 @@
 """The interface of a format: the units of a file, and the file with their translations."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,7 +9,8 @@ from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
 from mtformer.text.languages import base_language, is_language
 from mtformer.translate.documents.archive import Archive
-from mtformer.translate.documents.source import Source
+from mtformer.translate.documents.blocks import Block, Rendering
+from mtformer.translate.documents.inline import Span
 
 
 @dataclass(frozen=True)
@@ -50,28 +51,39 @@ class Settings:
         return self.tgt_lang
 
 
-@dataclass(frozen=True)
 class TextDocument:
     """A document that is one text.
 
     Attributes:
-        source: the text.
-        encoding: its encoding.
-        settings: how it is read and written.
-        errors: how to encode characters that the encoding lacks, as in :func:`codecs.encode`.
-        declaration: a pattern whose group matches the declared encoding; it becomes UTF-8 if characters are lacking.
+        units: the texts to translate, in order: one line each, with tags for inline marks.
     """
 
-    source: Source
-    encoding: str
-    settings: Settings
-    errors: str = "xmlcharrefreplace"
-    declaration: re.Pattern[str] | None = None
+    def __init__(
+        self,
+        text: str,
+        encoding: str,
+        settings: Settings,
+        blocks: Iterable[Block],
+        edits: Iterable[tuple[Span, str]] = (),
+        *,
+        errors: str = "xmlcharrefreplace",
+        declaration: re.Pattern[str] | None = None,
+    ) -> None:
+        """Take a text.
 
-    @property
-    def units(self) -> Sequence[str]:
-        """The texts to translate, in order: one line each, with tags for inline marks."""
-        return self.source.units
+        Args:
+            text: the text.
+            encoding: its encoding.
+            settings: how it is read and written.
+            blocks: what of it is translated; a block may stand inside of a mark of another.
+            edits: other changes, by span.
+            errors: how to encode characters that the encoding lacks, as in :func:`codecs.encode`.
+            declaration: a pattern whose group matches the declared encoding, which becomes UTF-8 if that lacks one.
+        """
+        self._text, self._encoding, self._settings = text, encoding, settings
+        self._blocks = sorted(blocks, key=lambda block: block.span[0])
+        self._edits, self._errors, self._declaration = list(edits), errors, declaration
+        self.units: Sequence[str] = [segment.text for block in self._blocks for segment in block.segments]
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
         """Return the document with one translation for each unit.
@@ -79,16 +91,18 @@ class TextDocument:
         Raises:
             UserError: the encoding of the text lacks a character.
         """
-        text = self.source.with_translations(translations, bilingual=self.settings.bilingual)
+        bilingual = self._settings.bilingual
+        rendering = Rendering(self._text, self._blocks, self._edits, translations, bilingual=bilingual)
+        text = rendering.stretch(0, len(self._text))
         try:
-            return text.encode(self.encoding, self.errors)
+            return text.encode(self._encoding, self._errors)
         except UnicodeEncodeError as error:
-            if self.declaration is not None and (declared := self.declaration.search(text)):
+            if self._declaration is not None and (declared := self._declaration.search(text)):
                 return f"{text[: declared.start(1)]}UTF-8{text[declared.end(1) :]}".encode()
             character = text[error.start]
             raise UserError(
-                f"{self.settings.name}: the translation has {character!a}, which {self.encoding.upper()}, the encoding "
-                "of the file, lacks: save the file in UTF-8"
+                f"{self._settings.name}: the translation has {character!a}, which {self._encoding.upper()}, the "
+                "encoding of the file, lacks: save the file in UTF-8"
             ) from None
 
 

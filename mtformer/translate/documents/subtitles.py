@@ -15,10 +15,10 @@ from mtformer.support.terminal import text_width, wrap
 from mtformer.text.languages import is_written_with_spaces, language_of_script
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Segment, Text, Writer
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _WIDTH = 42  # columns: the usual length of a line
 _MOST_CUES = 6  # that a sentence runs over; captions without punctuation would have no end
@@ -88,7 +88,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         if any(map(str.isalpha, unit)):
             span, segment = (group[0].start, group[-1].end), Segment(0, 1, unit, None)
             blocks.append(Block(span, [Text("")], [segment], Writer(), partial(layout.written, group)))
-    return TextDocument(Source(text, blocks), encoding, replace(settings, bilingual=False))
+    return TextDocument(text, encoding, replace(settings, bilingual=False), blocks)
 
 
 def _cues(match: re.Match[str]) -> Iterator[_Cue]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import partial
 
 from mtformer.support.errors import UserError
+from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Block, Source
 
 _Row = list[tuple[str, Span]]  # the cells, and where they stand
 
@@ -38,7 +38,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
             blocks += found
             if settings.bilingual and not found:
                 edits.append((span, finish(f"{value} ({settings.tgt_lang})" if is_header else "")))
-    return TextDocument(Source(text, blocks, edits), encoding, replace(settings, bilingual=False), "strict")
+    return TextDocument(text, encoding, replace(settings, bilingual=False), blocks, edits, errors="strict")
 
 
 def _rows(text: str, delimiter: str) -> Iterator[_Row]:

@@ -7,7 +7,6 @@ from mtformer.support.errors import UserError
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.documents.source import Source
 
 
 def read(content: bytes, settings: Settings) -> TextDocument:
@@ -23,7 +22,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 def _document(text: str, encoding: str, settings: Settings) -> TextDocument:
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") else "\n"  # where both are used, each stays
     block = plain_block((0, len(text)), text.replace(line_end, "\n"), lambda new: new.replace("\n", line_end))
-    return TextDocument(Source(text, list(block)), encoding, settings, "strict")
+    return TextDocument(text, encoding, settings, block, errors="strict")
 
 
 def read_pdf(content: bytes, settings: Settings) -> TextDocument:

@@ -1,9 +1,9 @@
-"""A source and its blocks: translations replace their spans, and all other text stays unchanged."""
+"""The blocks of a text: translations replace their spans, and all other text stays unchanged."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mtformer.translate.documents.inline import Kind, Raw, Segment, Span, Text, Token, Writer, segments
 
@@ -91,46 +91,27 @@ def _again(render: Callable[[Raw], str]) -> Callable[[Raw], str]:
     return lambda raw: _TAG.sub(renumbered, render(raw))
 
 
-@dataclass
-class Source:
-    """A text of which some blocks are translated.
+class Rendering:
+    """Writes a text with its edits; edits inside the marks of a block are written with the block."""
 
-    Attributes:
-        text: the text.
-        blocks: the blocks, in order; one may stand inside of a mark of another.
-        edits: other changes, by span.
-    """
-
-    text: str
-    blocks: list[Block]
-    edits: list[tuple[Span, str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.blocks.sort(key=lambda block: block.span[0])
-
-    @property
-    def units(self) -> list[str]:
-        """The texts to translate."""
-        return [segment.text for block in self.blocks for segment in block.segments]
-
-    def with_translations(self, translations: Sequence[str], *, bilingual: bool = False) -> str:
-        """Return the text with one translation for each unit."""
-        return _Rendering(self, translations, bilingual).stretch(0, len(self.text), -1)
-
-
-class _Rendering:
-    """Writes a source with its edits; edits inside the marks of a block are written with the block."""
-
-    def __init__(self, source: Source, translations: Sequence[str], bilingual: bool) -> None:
-        self._text = source.text
+    def __init__(
+        self,
+        text: str,
+        blocks: Iterable[Block],
+        edits: Iterable[tuple[Span, str]],
+        translations: Iterable[str],
+        *,
+        bilingual: bool,
+    ) -> None:
+        """Take a text with its blocks, in order, other changes by their spans, and one translation for each unit."""
         remaining = iter(translations)
-        edits: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in source.edits]
-        edits += [(block.span, block, [next(remaining) for _ in block.segments]) for block in source.blocks]
-        edits.sort(key=lambda edit: (edit[0][0], -edit[0][1]))
-        self._edits, self._bilingual = edits, bilingual
-        self._starts = [span[0] for span, _, _ in edits]
+        changes: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in edits]
+        changes += [(block.span, block, [next(remaining) for _ in block.segments]) for block in blocks]
+        changes.sort(key=lambda change: (change[0][0], -change[0][1]))
+        self._text, self._edits, self._bilingual = text, changes, bilingual
+        self._starts = [span[0] for span, _, _ in changes]
 
-    def stretch(self, start: int, stop: int, outer: int) -> str:
+    def stretch(self, start: int, stop: int, outer: int = -1) -> str:
         """Return a stretch with the edits inside it whose numbers are greater than ``outer``."""
         parts, position = [], start
         for number in range(max(bisect_left(self._starts, start), outer + 1), len(self._edits)):
