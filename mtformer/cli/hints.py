@@ -17,13 +17,21 @@ _ONE_OF = {
 _WHOLE_TEXT = re.compile(r"\s|[.!?。！？]$")  # what was quoted, or ends like a sentence
 _FILE_NAME = re.compile(r"\S.*\.[A-Za-z]\w{1,9}|.*[/\\].*")
 # Options that some commands have where others have another one.
-_INSTEAD = {
-    "--pair": "--from and --to",
-    "--from": "--pair, as in --pair en-de",
-    "--to": "--pair, as in --pair en-de",
-    "--src-lang": "--from",
-    "--tgt-lang": "--to",
-}
+_INSTEAD = (
+    ("--pair", "--from and --to"),
+    ("--from", "--pair, as in --pair en-de"),
+    ("--to", "--pair, as in --pair en-de"),
+    ("--src-lang", "--from"),
+    ("--tgt-lang", "--to"),
+    ("--tgt", "--ref"),
+    ("--ref", "--tgt"),
+    ("--src", "--input"),
+    ("--input", "--src"),
+    ("--output", "--fix"),
+    ("--output", "--set run.dir=FOLDER"),
+    ("--model", "--set training.init_from=MODEL, to fine-tune it"),
+)
+_MODELS = ("BUNDLE", "RUN", "SYSTEM")  # metavars of arguments that are models
 
 
 def spelled(name: str) -> str:
@@ -69,14 +77,15 @@ def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | No
     if key in ("src", "tgt") and any(parameter.name == "config" for parameter in parameters):
         return "give a config, which mtformer train --src FILE --tgt FILE writes"
     for parameter in parameters:
-        if parameter.param_type_name == "argument" and parameter.name == key:
+        is_model = key == "model" and parameter.metavar in _MODELS
+        if parameter.param_type_name == "argument" and (parameter.name == key or is_model):
             return f"write {command} {parameter.metavar}"
     known = {spelling for parameter in parameters for spelling in parameter.opts}
     keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
     keys = keys or our_keys(key)
-    advices = [_INSTEAD.get(option, ""), *(spelled(key.split(".")[1]) for key in keys)]
-    advices += [f"--set {key}=VALUE" for key in keys]
-    return next((f"use {advice}" for advice in advices if advice and re.split("[ ,]", advice)[0] in known), None)
+    advices = [advice for wrong, advice in _INSTEAD if wrong == option]
+    advices += [spelled(key.split(".")[1]) for key in keys] + [f"--set {key}=VALUE" for key in keys]
+    return next((f"use {advice}" for advice in advices if re.split("[ ,]", advice)[0] in known), None)
 
 
 def in_our_words(error: typer.BadParameter) -> str:
