@@ -299,6 +299,18 @@ def test_a_source_without_pairs_is_a_problem(project: Project) -> None:
     assert "empty.en, en-de, training: no sentence pairs\n" in result.stdout
 
 
+@pytest.mark.parametrize("languages", ["en-de", "en-zh"])
+def test_swapped_files_are_reported_as_such(languages: str, tmp_path: Path) -> None:
+    src_lang, tgt_lang = languages.split("-")
+    text = ParallelText([parse_source("builtin:phrasebook,size:50", src_lang, tgt_lang)], src_lang, tgt_lang)
+    for name, lines in zip(("a", "b"), zip(*text, strict=True), strict=True):
+        write(tmp_path / name, list(lines))
+    check = ("data", "check", "--from", src_lang, "--to", tgt_lang)
+    project = Project(tmp_path, tmp_path)
+    assert "swapped" not in project.mtformer(*check, "--src", "a", "--tgt", "b").stdout
+    assert "are the source and the target swapped?\n" in project.mtformer(*check, "--src", "b", "--tgt", "a").stdout
+
+
 def test_a_small_clean_text(project: Project) -> None:
     result = project.mtformer("data", "check", project.config, "--set", "data.max_length=8")
     assert result.status == 0, result.stderr

@@ -54,7 +54,7 @@ def _describe(source: SourceCheck) -> str:
     if not n_pairs:
         return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
-    share = f" ({100 * n_bad / n_pairs:.1f} %)" if n_bad else ""
+    share = f" ({100 * n_bad / n_pairs:.2f} %)" if n_bad else ""
     once = " once realigned" if source.slips else ""
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
@@ -68,6 +68,8 @@ def _describe(source: SourceCheck) -> str:
             for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
+    if 2 * (source.problems["language"] + source.problems["script"]) > n_pairs:
+        lines.append("  most pairs are in other languages than expected: are the source and the target swapped?")
     if leaked := source.problems[HELD_OUT]:
         lines.append(
             f"  {HELD_OUT}: {source.n_exact:,} of {leaked:,} have a sentence of the validation or test set unchanged"
