@@ -321,15 +321,16 @@ def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], tol
 
 
 def test_text_in_another_language_is_warned_of(trained: Project, tmp_path: Path) -> None:
-    (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(30)))
+    (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(200)))
     commands: list[list[str | Path]] = [
-        ["backtranslate", "--input", tmp_path / "de", "--output", tmp_path / "bt.jsonl"],
-        ["score", f"src:{tmp_path}/de,tgt:{tmp_path}/de", "--pair", "en-de", "--output", tmp_path / "scored.jsonl"],
+        ["translate", "--input", tmp_path / "de"],
+        ["data", "backtranslate", "--input", tmp_path / "de", "--output", tmp_path / "bt.jsonl"],
+        ["data", "score", f"src:{tmp_path}/de,tgt:{tmp_path}/de", "--pair", "en-de", "--output", tmp_path / "s.jsonl"],
     ]
     for command in commands:
-        result = trained.mtformer("data", *command, "--model", trained.folder / MODEL)
+        result = trained.mtformer(*command, "--model", trained.folder / MODEL)
         assert result.status == 0, result.stderr
-        assert "most of the first 30 texts do not seem to be in en;" in result.stderr
+        assert "most of the first 200 texts do not seem to be in en;" in result.stderr
 
 
 def test_a_model_of_another_direction_is_refused(trained: Project, tmp_path: Path) -> None:

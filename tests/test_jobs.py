@@ -36,6 +36,7 @@ class Reverser:
         most_windows: how many windows it translates before Ctrl-C is pressed.
     """
 
+    src_lang = "en"
     computation = "reversed in fp32"
 
     def __init__(self, most_windows: int = 99) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
@@ -116,6 +117,9 @@ class TranslationJob(Job[Paragraph]):
                 return [self._stand_in(window[index], f"failed: {error}", empty)]
 
             texts = ["" if unit.problem else unit.text for unit in window]
+            is_long = window[0].number == 1 and len(texts) >= N_TEXTS  # for few lines, the identifier takes too long
+            if is_long and (warning := language_warning("the input", {translator.src_lang: texts[:N_TEXTS]})):
+                log.warning("%s", warning)
             places = [self.place(unit.number) for unit in window]
             on_error = None if self.source.on_error is OnError.stop else fail
             results = translator.translate(texts, numbers=places, on_progress=advance, on_error=on_error)
