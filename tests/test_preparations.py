@@ -1,6 +1,7 @@
 """What happens to texts before the model sees them, and that it is undone in their translations."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.preparation import (
     Casing,
-    CopyUnknown,
     KnownCharacters,
     Preparation,
-    SplitSentences,
+    by_sentences,
+    copy_unknown,
     prepared,
     split_sentences,
     standard_preparations,
@@ -24,6 +25,7 @@ from mtformer.translate.preparation import (
 from mtformer.translate.translation import Translation
 
 ASCII = frozenset(map(chr, range(32, 127)))
+COPY = partial(copy_unknown, can_write=ASCII.__contains__)
 SUITE = [
     (row["category"], row["text"] * row.get("times", 1))
     for row in map(json.loads, (Path(__file__).parent / "nasty.jsonl").read_text(encoding="utf-8").splitlines())
@@ -84,15 +86,15 @@ def test_sentences_end_where_the_bars_are(language: str, text: str) -> None:
 
 def test_sentences_are_translated_one_by_one_and_joined_as_the_target_language_does() -> None:
     text = "Two dogs play. A man watches."
-    assert leaves(text, SplitSentences("en", "de")) == ["Two dogs play.", "A man watches."]
-    best = restored(text, SplitSentences("en", "de"))
+    assert leaves(text, partial(by_sentences, src_lang="en", tgt_lang="de")) == ["Two dogs play.", "A man watches."]
+    best = restored(text, partial(by_sentences, src_lang="en", tgt_lang="de"))
     assert (best.text, best.score, best.log_prob) == (text, -2.0, -4.0)
-    assert restored("一。二。", SplitSentences("zh", "en")).text == "一。 二。"
-    assert restored("One. Two.", SplitSentences("en", "zh")).text == "One.Two."
+    assert restored("一。二。", partial(by_sentences, src_lang="zh", tgt_lang="en")).text == "一。 二。"
+    assert restored("One. Two.", partial(by_sentences, src_lang="en", tgt_lang="zh")).text == "One.Two."
 
 
 def test_the_n_best_of_several_sentences_use_the_best_of_a_sentence_that_has_fewer() -> None:
-    tree = prepared("A dog. 12. A cat.", [SplitSentences("en", "de"), CopyUnknown(ASCII.__contains__)])
+    tree = prepared("A dog. 12. A cat.", [partial(by_sentences, src_lang="en", tgt_lang="de"), COPY])
     assert list(tree.leaves()) == ["A dog.", "A cat."]
     found = [[Translation(f"{text} {rank}", -rank, -rank) for rank in (1, 2)] for text in "AB"]
     assert [best.text for best in tree.restored(iter(found))] == ["A 1 12. B 1", "A 2 12. B 2"]
@@ -100,16 +102,15 @@ def test_the_n_best_of_several_sentences_use_the_best_of_a_sentence_that_has_few
 
 @pytest.mark.parametrize("text", ["12", "...", "-5 °", "😀 🎉", "2026-11-22 10:30", "«»"])
 def test_texts_without_letters_are_copied_without_a_note(text: str) -> None:
-    assert leaves(text, CopyUnknown(ASCII.__contains__)) == []
-    assert restored(text, CopyUnknown(ASCII.__contains__)) == Translation(text, 0.0, 0.0)
+    assert leaves(text, COPY) == []
+    assert restored(text, COPY) == Translation(text, 0.0, 0.0)
 
 
 def test_texts_of_which_no_letter_is_known_are_copied_with_a_note() -> None:
-    copy = CopyUnknown(ASCII.__contains__)
-    best = restored("Война 12\u2028!", copy)
+    best = restored("Война 12\u2028!", COPY)
     assert (best.text, best.notes) == ("Война 12 !", ("check: not translated: the model knows none of its letters",))
     for text in ("", "  ", "a", "Война i mir"):
-        assert leaves(text, copy) == [text]
+        assert leaves(text, COPY) == [text]
 
 
 @pytest.mark.parametrize(

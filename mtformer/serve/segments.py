@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.languages import separator_of
 from mtformer.text.words import Span, word_spans
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.plan import Plan, together
@@ -42,7 +42,7 @@ class Place:
 
 def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str]:
     """Return the sentences of a text, those of a line one by one, and the line ends after the last."""
-    joiner = " " if is_written_with_spaces(tgt_lang) else ""
+    joiner = separator_of(tgt_lang)
     places: list[Place] = []
     at, before = 0, ""
     for line, end in zip(_LINE_END.split(text), [*_LINE_END.findall(text), ""], strict=True):

@@ -110,6 +110,11 @@ def is_written_with_spaces(code: str) -> bool:
     return base_language(code) not in _WITHOUT_SPACES
 
 
+def separator_of(code: str) -> str:
+    """Return what separates sentences and words: a space or nothing."""
+    return " " if is_written_with_spaces(code) else ""
+
+
 def has_many_characters(code: str) -> bool:
     """Return whether the script has so many characters that a vocabulary should leave out the rare ones."""
     return base_language(code) in _MANY_CHARACTERS

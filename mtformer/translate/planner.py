@@ -14,7 +14,7 @@ from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
-from mtformer.translate.preparation import Preparation, prepared
+from mtformer.translate.preparation import Change, Preparation, by_sentences, prepared
 from mtformer.translate.sentence import SentencePlanner
 from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, with_ends
 
@@ -135,7 +135,8 @@ class Planner(SentencePlanner):
 
     def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
         """Prepare a text, translate and check the texts that are left to the model, and undo the preparations."""
-        tree = prepared(text, self._with_reuse)
+        reuse = () if self.memory is None else (self._reused, self._reused)  # of a text, then of its sentences
+        tree = prepared(text, (*reuse, *self.preparations))
         before, plans = "", list[Plan[list[Translation]]]()
         for end in tree.ends():
             if end.restore is None:
@@ -154,15 +155,12 @@ class Planner(SentencePlanner):
         notes = tuple(self._missing_terms(terms, tgt))
         return Translation(tgt, 0.0, 0.0, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
 
-    @cached_property
-    def _with_reuse(self) -> Sequence[Preparation]:
-        """The preparations, and before them what needs none."""
-        if self.memory is None:
-            return self.preparations
-        from mtformer.translate.translation_memory import Reuse  # which imports numpy
-
-        reuse = Reuse(self._recall, self.src_lang, self.tgt_lang)
-        return (reuse, reuse, *self.preparations)  # of a text, then of its sentences
+    def _reused(self, text: str) -> Change | None:
+        """Take a text from the memory, or split it if the memory has one of its sentences."""
+        if (whole := self._recall(text)) is not None:
+            return Change((), lambda _parts: whole)
+        change = by_sentences(text, self.src_lang, self.tgt_lang)
+        return change if change and any(map(self._recall, change.parts)) else None
 
     @cached_property
     def _pairing(self) -> Pairing:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from mtformer.text.entities import outside_codes, with_numbers_for
 from mtformer.text.known_words import unknown_words
-from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
+from mtformer.text.languages import base_language, has_full_stops_in_ordinals, separator_of
 from mtformer.text.slots import places_for_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -116,32 +116,24 @@ def prepared(text: str, preparations: Sequence[Preparation]) -> PreparedText:
     return PreparedText(text)
 
 
-class CopyUnknown:
-    """Copies texts without letters, and texts whose letters are all unknown to the model."""
+def copy_unknown(
+    text: str, can_write: Callable[[str], bool], *, with_numbers: Callable[[str], str] = str, is_noted: bool = False
+) -> Change | None:
+    """Copy texts without letters, and texts whose letters are all unknown to the model; not the empty text.
 
-    def __init__(
-        self, can_write: Callable[[str], bool], *, with_numbers: Callable[[str], str] = str, is_noted: bool = False
-    ) -> None:
-        """Take the letters that the model knows.
-
-        Args:
-            can_write: tells whether the model knows a form of a character.
-            with_numbers: writes a text without letters with the numbers of the target language.
-            is_noted: whether unknown letters are noted elsewhere.
-        """
-        self._can_write = can_write
-        self._with_numbers = with_numbers
-        self._is_noted = is_noted
-
-    def __call__(self, text: str) -> Change | None:
-        """Prepare texts that need no model; the empty text is one of the model's own."""
-        letters = filter(str.isalpha, text)
-        first = next(letters, None)
-        if not text.strip() or (first and (self._can_write(first) or any(map(self._can_write, letters)))):
-            return None
-        notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not self._is_noted else ()
-        copy = Translation(on_one_line(text if first else self._with_numbers(text)), 0.0, 0.0, notes=notes)
-        return Change((), lambda _parts: copy)
+    Args:
+        text: the text.
+        can_write: tells whether the model knows a form of a character.
+        with_numbers: writes a text without letters with the numbers of the target language.
+        is_noted: whether unknown letters are noted elsewhere.
+    """
+    letters = filter(str.isalpha, text)
+    first = next(letters, None)
+    if not text.strip() or (first and (can_write(first) or any(map(can_write, letters)))):
+        return None
+    notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not is_noted else ()
+    copy = Translation(on_one_line(text if first else with_numbers(text)), 0.0, 0.0, notes=notes)
+    return Change((), lambda _parts: copy)
 
 
 def is_symbol(character: str) -> bool:
@@ -255,18 +247,10 @@ def _has_own_stop(text: str, end: int, language: str) -> bool:
     )
 
 
-class SplitSentences:
-    """Splits a line of several sentences, and joins their translations."""
-
-    def __init__(self, src_lang: str, tgt_lang: str) -> None:
-        """Take the languages: of the abbreviations, and of the spaces between translations."""
-        self._language = src_lang
-        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
-
-    def __call__(self, text: str) -> Change | None:
-        """Prepare texts of at least two sentences."""
-        sentences = split_sentences(text, self._language)
-        return Change(sentences, lambda parts: joined(parts, self._joiner)) if len(sentences) > 1 else None
+def by_sentences(text: str, src_lang: str, tgt_lang: str) -> Change | None:
+    """Split a line of several sentences, and join their translations."""
+    sentences = split_sentences(text, src_lang)
+    return Change(sentences, lambda parts: joined(parts, separator_of(tgt_lang))) if len(sentences) > 1 else None
 
 
 class Casing:
@@ -351,21 +335,18 @@ def _title_cased(text: str) -> str:
     return _FIRST_LETTER.sub(lambda match: match[0].upper(), text)
 
 
-class KnownWords:
-    """Notes the words that are new to a model."""
+def note_unknown_words(text: str, words: frozenset[str], kept: _Places | None) -> Change | None:
+    """Note the words that are new to a model, and keep the text.
 
-    def __init__(self, words: frozenset[str], kept: _Places | None = None) -> None:
-        """Take the words that the model knows, in small letters; ``kept`` is that of :class:`KnownCharacters`."""
-        self._words, self._kept = words, kept
-
-    def __call__(self, text: str) -> Change | None:
-        """Prepare texts with unknown words; the text stays as it is."""
-        kept = self._kept(text) if self._kept else ()
-        unknown = unknown_words("".join(" " if i in kept else c for i, c in enumerate(text)), self._words)
-        if not unknown:
-            return None
-        note = f"{FLAG}unknown: {', '.join(unknown)}"
-        return Change([text], lambda parts: parts[0].noted(note))
+    Args:
+        text: the text.
+        words: those that the model knows, in small letters.
+        kept: as for :class:`KnownCharacters`.
+    """
+    places = kept(text) if kept else ()
+    unknown = unknown_words("".join(" " if i in places else c for i, c in enumerate(text)), words)
+    note = f"{FLAG}unknown: {', '.join(unknown)}"
+    return Change([text], lambda parts: parts[0].noted(note)) if unknown else None
 
 
 def known_characters(tokenizer: Tokenizer, language: str | None = None) -> KnownCharacters:
@@ -387,11 +368,13 @@ def standard_preparations(
     characters = known_characters(tokenizer, src_lang)
     in_target = partial(with_numbers_for, src_lang=src_lang, tgt_lang=tgt_lang)
     with_numbers = in_target if tokenizer.has_slots else str
+    copy = partial(copy_unknown, can_write=characters.can_write, with_numbers=with_numbers)
+    noted = partial(note_unknown_words, words=frozenset(words), kept=_kept(tokenizer, src_lang))
     return (
-        CopyUnknown(characters.can_write, with_numbers=with_numbers),  # first, so that copies are exact
+        copy,  # first, so that copies are exact
         characters,
-        SplitSentences(src_lang, tgt_lang),
-        CopyUnknown(characters.can_write, with_numbers=with_numbers, is_noted=not tokenizer.has_slots),
-        *([KnownWords(frozenset(words), _kept(tokenizer, src_lang))] if words else []),
+        partial(by_sentences, src_lang=src_lang, tgt_lang=tgt_lang),
+        partial(copy, is_noted=not tokenizer.has_slots),
+        *([noted] if words else []),
         Casing(tokenizer, src_lang),
     )

@@ -11,7 +11,7 @@ from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
 from mtformer.text.entities import with_numbers_for
 from mtformer.text.glossary import Term
-from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
+from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
 from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
@@ -274,7 +274,7 @@ class SentencePlanner:
 
     def _joined(self, parts: Sequence[Translation], notes: tuple[str, ...]) -> Translation:
         """Join the translations of a text's parts, with ``notes`` before those of the parts."""
-        whole = joined(parts, " " if is_written_with_spaces(self.tgt_lang) else "")
+        whole = joined(parts, separator_of(self.tgt_lang))
         return replace(whole, notes=(*notes, *whole.notes))
 
     def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:

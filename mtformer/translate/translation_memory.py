@@ -3,7 +3,7 @@
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,9 @@ from mtformer.data.clean.seen import hashes
 from mtformer.data.sources.parallel import ParallelText, source_name
 from mtformer.support.errors import UserError
 from mtformer.support.progress import Progress
-from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
+from mtformer.text.languages import UNDETERMINED
 from mtformer.text.pairs import Drops
 from mtformer.text.tokenizer.vocabulary import normalize
-from mtformer.translate.preparation import Change, split_sentences
-from mtformer.translate.translation import Translation, joined
 
 log = logging.getLogger(__name__)
 
@@ -103,22 +101,3 @@ def _pairs(text: ParallelText, drops: Drops, progress: Progress) -> Iterator[tup
     for src, tgt, _ in text.examples(drops):
         yield src, tgt
         progress.advance(1)
-
-
-class Reuse:
-    """A preparation: what the memory has is not translated again, be it a whole text or one of its sentences."""
-
-    def __init__(self, recall: Callable[[str], Translation | None], src_lang: str, tgt_lang: str) -> None:
-        """Take the function that returns the translation of a text from the memory, and the languages."""
-        self._recall, self._src_lang = recall, src_lang
-        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
-
-    def __call__(self, text: str) -> Change | None:
-        """Take a text from the memory, or split it if the memory has one of its sentences; then prepare each again."""
-        whole = self._recall(text)
-        if whole is not None:
-            return Change((), lambda _parts: whole)
-        sentences = split_sentences(text, self._src_lang)
-        if len(sentences) < 2 or not any(map(self._recall, sentences)):
-            return None
-        return Change(sentences, lambda parts: joined(parts, self._joiner))

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width, wrap
-from mtformer.text.languages import is_written_with_spaces, language_of_script
+from mtformer.text.languages import language_of_script, separator_of
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.documents.blocks import Block
@@ -177,8 +177,7 @@ def _sentences(cues: Sequence[_Cue]) -> Iterator[list[_Cue]]:
 
 def _joined(lines: Sequence[str]) -> str:
     lines = [line for line in lines if line]
-    joiner = " " if is_written_with_spaces(language_of_script(_bare(" ".join(lines)))) else ""
-    return on_one_line(joiner.join(lines))
+    return on_one_line(separator_of(language_of_script(_bare(" ".join(lines)))).join(lines))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width, wrap
-from mtformer.text.languages import is_written_with_spaces, language_of_script
+from mtformer.text.languages import is_written_with_spaces, language_of_script, separator_of
 from mtformer.text.lines import COMPRESSED, Line, is_regular_input, read_numbered_lines
 from mtformer.translate.jobs.options import OnError, Shard
 
@@ -88,7 +88,7 @@ def _paragraphs_of(block: Sequence[Line], quotation: str) -> Iterator[Paragraph]
     width = text_width(quotation) + longest
     if len(block) > 1 and width in _WIDTHS and all(_is_wrapped(*lines, longest) for lines in pairwise(texts)):
         marker, indentation = _start(_MARKER, texts[0]), texts[1][: -len(texts[1].lstrip())]
-        joiner = " " if is_written_with_spaces(language_of_script(" ".join(texts))) else ""
+        joiner = separator_of(language_of_script(" ".join(texts)))
         text = joiner.join([texts[0][len(marker) :], *(text.strip() for text in texts[1:])])
         yield Paragraph(block[0].number, text, "", quotation + marker, quotation + indentation, width)
     else:
