@@ -1,6 +1,5 @@
 """The stages: each is a training, a translation or a measurement that other rooms know how to do, and to resume."""
 
-import json
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -21,7 +20,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.training.ema import average_checkpoints
 from mtformer.training.run import train
 from mtformer.translate.jobs import core
-from mtformer.translate.jobs.generation import GenerationJob
+from mtformer.translate.jobs.generation import GenerationJob, json_line
 from mtformer.translate.jobs.reading import Source
 from mtformer.translate.translator import Translator
 
@@ -40,7 +39,7 @@ def valid_bleu(models: Sequence[Path], valid: Path) -> float:
 
 def write_pairs(path: Path, languages: LanguagePair, pairs: Iterable[SentencePair]) -> None:
     """Write pairs as JSON lines, each under the codes of its languages."""
-    lines = (json.dumps(dict(zip(languages, pair, strict=True)), ensure_ascii=False) + "\n" for pair in pairs)
+    lines = (json_line(languages, pair) for pair in pairs)
 
     def write(to: Path) -> None:
         with to.open("w", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.sources.parallel import ParallelText
@@ -23,6 +23,7 @@ from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
+from mtformer.text.pairs import SentencePair
 from mtformer.translate.guard import SLOTS_ADDED
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.partial import Done
@@ -36,13 +37,7 @@ log = logging.getLogger(__name__)
 
 _LEFT_OUT = "left out"  # the name of the tally
 
-
-class NumberedPair(NamedTuple):
-    """A sentence pair and its number in the text, from 1."""
-
-    number: int
-    src: str
-    tgt: str
+NumberedPair = tuple[int, SentencePair]  # from 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +125,7 @@ class GenerationJob(_PairsJob[Paragraph]):
                     if problem := _problem(unit.text, translation):
                         left_out.add(unit.number, [problem])
                     else:
-                        lines.append(_json_line(languages, (unit.text, translation.text)))
+                        lines.append(json_line(languages, (unit.text, translation.text)))
             advance(len(window))
             return "".join(lines)
 
@@ -165,7 +160,7 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
 
     def units(self) -> Iterator[NumberedPair]:
         """Yield the pairs."""
-        return (NumberedPair(number, *pair) for number, pair in enumerate(self.text, 1))
+        return enumerate(self.text, 1)
 
     def work(self, *translators: "Translator") -> Work[NumberedPair]:
         """Return the function that scores a window.
@@ -183,12 +178,12 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
         warn = _LanguageWarning("the text")
 
         def scored(window: Sequence[NumberedPair], tallies: Tallies, advance: Callable[[int], object]) -> str:
-            warn({src_lang: [pair.src for pair in window], tgt_lang: [pair.tgt for pair in window]})
-            pairs = [pair for pair in window if pair.src.strip() and pair.tgt.strip()]
-            for pair in window:
-                if not (pair.src.strip() and pair.tgt.strip()):
-                    tallies[_LEFT_OUT].add(pair.number, ["a side is empty"])
-            numbers = [pair.number for pair in pairs]
+            warn({src_lang: [pair.src for _, pair in window], tgt_lang: [pair.tgt for _, pair in window]})
+            for number, pair in window:
+                if pair.is_blank:
+                    tallies[_LEFT_OUT].add(number, ["a side is empty"])
+            numbers = [number for number, pair in window if not pair.is_blank]
+            pairs = [pair for _, pair in window if not pair.is_blank]
             sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
             forwards = forward.score(sources, targets, numbers=numbers)
             backwards = backward.score(targets, sources, numbers=numbers) if backward else []
@@ -197,7 +192,7 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
                 entropies = _cross_entropy(of_tgt), _cross_entropy(of_src) if of_src else None
                 values = {"score": dual_score(*entropies), "forward": entropies[0], "backward": entropies[1]}
                 scores = {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
-                lines.append(_json_line(languages, (pair.src, pair.tgt), scores))
+                lines.append(json_line(languages, pair, scores))
             advance(len(window))
             return "".join(lines)
 
@@ -231,6 +226,7 @@ class _LanguageWarning:
         self._is_first = False
 
 
-def _json_line(languages: Sequence[str], texts: Sequence[str], scores: Mapping[str, float] | None = None) -> str:
+def json_line(languages: Sequence[str], texts: Sequence[str], scores: Mapping[str, float] | None = None) -> str:
+    """Return a pair as a line of JSON, each text under the code of its language."""
     values = dict(zip(languages, texts, strict=True)) | dict(scores or {})
     return json.dumps(values, ensure_ascii=False) + "\n"
