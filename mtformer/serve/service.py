@@ -238,7 +238,7 @@ class Service:
         for place, (text, guess) in enumerate(zip(texts, guesses, strict=True)):
             pair = pairs[guess[0]]
             is_kept = pair is None or not text.strip()
-            answers.append(Answer(*guess, [Translation(text, 0.0, 0.0)] if is_kept else []))
+            answers.append(Answer(*guess, [Translation(text)] if is_kept else []))
             if pair is not None and not is_kept:
                 places.setdefault(pair, []).append(place)
         jobs = {}

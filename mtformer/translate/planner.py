@@ -91,7 +91,7 @@ class Planner(SentencePlanner):
         pair = self._pairing(src, tgt)
         log_probs = yield from ask(pair.score_requests())
         if not src.strip() and not tgt.strip():
-            return Translation(tgt, 0.0, 0.0)
+            return Translation(tgt)
         hypotheses = [Hypothesis(list(ids), each) for ids, each in zip(pair.targets, log_probs, strict=True)]
         parts = [filled(*each) for each in zip(pair.slotted, map(self._translation, hypotheses), strict=True)]
         notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
@@ -153,7 +153,7 @@ class Planner(SentencePlanner):
             return None
         terms = () if self.terms is None else tuple(match.term for match in self.terms.find(text))
         notes = tuple(self._missing_terms(terms, tgt))
-        return Translation(tgt, 0.0, 0.0, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
+        return Translation(tgt, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
 
     def _reused(self, text: str) -> Change | None:
         """Take a text from the memory, or split it if the memory has one of its sentences."""

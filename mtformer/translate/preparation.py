@@ -132,7 +132,7 @@ def copy_unknown(
     if not text.strip() or (first and (can_write(first) or any(map(can_write, letters)))):
         return None
     notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not is_noted else ()
-    copy = Translation(on_one_line(text if first else with_numbers(text)), 0.0, 0.0, notes=notes)
+    copy = Translation(on_one_line(text if first else with_numbers(text)), notes=notes)
     return Change((), lambda _parts: copy)
 
 

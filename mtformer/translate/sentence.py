@@ -99,7 +99,7 @@ class SentencePlanner:
         if slotted is None:
             return (yield from self._plan_known(text))
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
-            return [Translation(on_one_line(with_numbers_for(text, self.src_lang, self.tgt_lang)), 0.0, 0.0)]
+            return [Translation(on_one_line(with_numbers_for(text, self.src_lang, self.tgt_lang)))]
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
         translations = yield from self._plan_checked(slotted.text)
@@ -191,7 +191,7 @@ class SentencePlanner:
         """Search for the translations of a sentence, in parts if it is too long."""
         parts = parts_of(text, self.tokenizer, self.terms, self.max_length)
         if not parts:
-            return [Translation("", 0.0, 0.0)]
+            return [Translation("")]
         matches = [[] if self.fuzzy is None else self.fuzzy.find(part.ids) for part in parts]
         requests = [
             replace(self._request(part, options), examples=[example for _, example in of_part])

@@ -43,7 +43,7 @@ class Translation:
     Attributes:
         text: detokenized, on one line.
         score: the length-penalized log probability that translations are ranked by.
-        log_prob: the log probability, the sum of ``token_log_probs``.
+        log_prob: the log probability, the sum of ``token_log_probs``; 0 for a text that the model did not translate.
         tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part. What the
             model wrote for a number or a name, but was removed, is empty; ⟨?⟩ in JSON.
         token_log_probs: the log probability of each of ``tokens``; empty if they were not asked for.
@@ -57,8 +57,8 @@ class Translation:
     """
 
     text: str
-    score: float
-    log_prob: float
+    score: float = 0.0
+    log_prob: float = 0.0
     tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()
     terms: tuple[Term, ...] = ()
