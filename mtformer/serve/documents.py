@@ -19,6 +19,7 @@ from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError
 from mtformer.translate.documents.formats import FORMATS, format_of, read_document, write_document
 from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.tasks import translated_name
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +32,8 @@ def new_name(name: str, tgt_lang: str) -> tuple[str, str]:
     Raises:
         UserError: the file is not a document of a known format.
     """
-    path = PurePath(PurePath(name.replace("\\", "/")).name)
-    format = format_of(path.name)
-    suffix = format.written_as or path.suffix
-    media_type = "text/plain" if format.written_as else format.media_type
-    return f"{path.stem}.{tgt_lang.lower()}{suffix}", media_type
+    written = translated_name(PurePath(name.replace("\\", "/")), tgt_lang.lower())
+    return written, format_of(written).media_type
 
 
 async def translate_document(
@@ -62,9 +60,8 @@ async def translate_document(
         await admission.require_left()
         async with service.places_to_read:
             document = await asyncio.to_thread(read_document, file.content, format, settings)
-            units = await asyncio.to_thread(lambda: list(document.units))
-        await admission.charge(units)
-        answers = await service.translated(request, admission, replace(query, texts=units))
+        await admission.charge(document.units)
+        answers = await service.translated(request, admission, replace(query, texts=document.units))
         translations = [answer.text for answer in answers]
         content = await asyncio.to_thread(write_document, document, translations, format, settings)
     return Outcome(content, admission.n_characters)

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from mtformer.support.errors import UserError
@@ -41,12 +41,12 @@ class Task(NamedTuple):
         return self.folder / (self.name or translated_name(self.input, tgt_lang))
 
 
-def translated_name(path: Path, tgt_lang: str) -> str:
+def translated_name(path: PurePath, tgt_lang: str) -> str:
     """Return the usual name of a translation: ``report.de.docx`` for ``report.docx``."""
     return f"{path.stem}.{tgt_lang}{_suffix(path)}"
 
 
-def _suffix(path: Path) -> str:
+def _suffix(path: PurePath) -> str:
     return format_of(path.name).written_as or path.suffix
 
 
