@@ -232,11 +232,8 @@ class SentencePlanner:
         parts = parts_of(text, self.tokenizer, None, self.max_length)
         if len(parts) != 1:
             return []
-        ids = parts[0].ids
         prefix = self.tokenizer.encode_tgt([start])[0][:-1] if start else []
-        request = SearchRequest(
-            ids, self.options, self.options.limit(len(ids)), prefix=prefix, forced=self.tokenizer.prefixes.tgt
-        )
+        request = replace(self._request(parts[0], self.options), prefix=prefix)
         requests = [request]
         if n_next:
             next_ids = yield from self._plan_next_words(request, n_next)
