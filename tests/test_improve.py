@@ -89,6 +89,7 @@ def test_the_plan_is_printed_and_nothing_is_written(project: Project) -> None:
     assert "name a folder for the final model, which is a run, with --output" in without_output.stderr
     result = project.mtformer("improve", "config.yaml", "--plan", "--set", "training.max_steps=200")
     assert result.status == 0, result.stderr
+    assert "the config is not trained yet: a few updates are measured, to estimate the times\n" in result.stderr
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["stage", "what", "BLEU", "×", "baseline", "time"]
     assert max(map(len, lines)) <= 90

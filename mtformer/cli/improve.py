@@ -21,7 +21,7 @@ def improve(
     budget: float = option(
         "The maximum time, as a multiple of the training time of the config alone.", default=6.0, min=3.0, max=100.0
     ),
-    plan: bool = option("Print the stages with their times and expected gains; do nothing."),
+    plan: bool = option("Print the stages with their expected gains and estimated times; train no model."),
     overrides: list[str] | None = options.SET,
 ) -> None:
     """Train a better model on the text of a config.

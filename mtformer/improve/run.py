@@ -290,6 +290,7 @@ def _expected(request: Request, texts: _Texts) -> Baseline:
     folder = RunFolder.of(request.config)
     if folder.config.is_file() and (run := gather(folder.path)).is_finished:
         return _recorded(run, texts)
+    log.info("the config is not trained yet: a few updates are measured, to estimate the times")
     expected = dry_run(request.config)
     return _facts(expected.seconds, expected.n_steps, expected.steps_per_epoch, texts)
 
