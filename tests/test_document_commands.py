@@ -65,6 +65,16 @@ def test_a_document_is_written_beside_its_source_and_its_path_is_printed(trained
     assert sorted(path.name for path in report.parent.iterdir()) == ["report.de.docx", "report.docx"]
 
 
+def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{SOURCE}\n\n{SOURCE}\n")
+    (tmp_path / "b.html").write_text(PAGE)
+    assert f"{tmp_path / 'a.txt'}: 2 paragraphs\n" in translate(trained, tmp_path / "a.txt").stderr
+    (tmp_path / "a.de.txt").unlink()
+    both = translate(trained, tmp_path / "a.txt", tmp_path / "b.html").stderr
+    assert f"{tmp_path / 'a.txt'}: 2 units\n" in both
+    assert f"{tmp_path / 'b.html'}: 1 unit\n" in both
+
+
 def test_all_documents_of_a_folder_are_translated(trained: Project, folder: Path, tmp_path: Path) -> None:
     result = translate(trained, "--input", folder, "--output", tmp_path / "out")
     written = [tmp_path / "out/a.html", tmp_path / "out/more/b.HTM"]

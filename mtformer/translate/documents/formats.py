@@ -32,7 +32,7 @@ FORMATS = (
     Format("OpenDocument table", (".ods",), f"{_OPEN_DOCUMENT}.spreadsheet", opendocument.read),
     Format("EPUB", (".epub",), "application/epub+zip", epub.read),
     Format("Markdown", (".md", ".markdown"), "text/markdown", markdown.read, package="markdown_it"),
-    Format("text", (".txt",), "text/plain", text.read),
+    Format("text", (".txt",), "text/plain", text.read, unit="paragraph"),
     Format("SRT", (".srt",), "application/x-subrip", subtitles.read),
     Format("WebVTT", (".vtt",), "text/vtt", subtitles.read),
     Format("gettext", (".po", ".pot"), "text/x-gettext-translation", gettext.read, has_both=False),
@@ -43,7 +43,7 @@ FORMATS = (
     Format("properties", (".properties",), "text/x-java-properties", messages.read_properties, has_both=False),
     Format("CSV", (".csv",), "text/csv", tables.read),
     Format("TSV", (".tsv",), "text/tab-separated-values", tables.read),
-    Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt", package="pypdf"),
+    Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt", package="pypdf", unit="paragraph"),
 )
 _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 

@@ -72,6 +72,12 @@ class Documents:
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _lines: deque[str] = field(default_factory=deque)
 
+    @property
+    def unit(self) -> str:
+        """What messages call a unit: a paragraph, if all documents are plain text."""
+        names = {format_of(task.input.name).unit for task in self.tasks}
+        return names.pop() if len(names) == 1 else "unit"
+
     def units(self) -> Iterator[Paragraph]:
         """Yield the units of all documents that are not skipped, numbered from 1.
 
@@ -88,7 +94,7 @@ class Documents:
             except UserError as error:
                 self._leave_out(error)
                 continue
-            log.info("%s: %s", task.input, counted(len(units), "unit"))
+            log.info("%s: %s", task.input, counted(len(units), self.unit))
             self._starts.append(n_units)
             self._read.append(task.input)
             self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
@@ -157,10 +163,14 @@ class UnitsJob(TranslationJob):
         documents: the documents.
     """
 
-    unit = "units"
     hint = ""
 
     documents: Documents
+
+    @property
+    def unit(self) -> str:
+        """The unit of progress."""
+        return f"{self.documents.unit}s"
 
     def inputs(self) -> list[Path]:
         """Return the documents."""
@@ -188,14 +198,14 @@ class UnitsJob(TranslationJob):
     def place(self, number: int) -> str:
         """Return the place of a unit, for messages."""
         path, in_document = self.documents.place(number)
-        return f"unit {in_document} of {path}"
+        return f"{self.documents.unit} {in_document} of {path}"
 
     def places(self, tally: Tally) -> str:
         """Return the number of units in a tally, and the places of the first ones, for messages."""
         by_path = groupby(map(self.documents.place, tally.first), lambda place: place[0])
         shown = [f"{path}: {', '.join(str(number) for _, number in numbers)}" for path, numbers in by_path]
         more = ", …" if tally.n_lines > len(tally.first) else ""
-        return f"{counted(tally.n_lines, 'unit')} ({'; '.join(shown)}{more})"
+        return f"{counted(tally.n_lines, self.documents.unit)} ({'; '.join(shown)}{more})"
 
     @property
     def _copies(self) -> bool:

@@ -140,6 +140,7 @@ class Format:
         written_as: the suffix of the written file, if that has another format.
         has_both: whether the source can be kept beside its translation.
         package: the package of the extra ``documents`` that reads it; empty if none is needed.
+        unit: what messages call its units.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Format:
     written_as: str = ""
     has_both: bool = True
     package: str = ""
+    unit: str = "unit"
 
     def require_package(self) -> None:
         """Check that the required package is installed.
