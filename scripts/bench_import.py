@@ -25,8 +25,7 @@ from mtformer import Translator
 from mtformer.engines.ctranslate2.cached import converted
 from mtformer.export.names import names_in_transformers
 from mtformer.model.architecture import Architecture, SpecialIds
-from mtformer.model.transformer import Transformer
-from mtformer.model.weights import SkipInitialization
+from mtformer.model.weights import without_weights
 from mtformer.support.terminal import as_text
 from mtformer.text.tokenizer.sentencepiece_file import BPE, Kind, Token, make_model
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -77,10 +76,8 @@ def write_model(folder: Path, scale: int) -> int:
         special_ids=SpecialIds(pad=1, unk=3, bos=0, eos=2, start=2),
         max_length=1024,
     )
-    with torch.device("meta"), SkipInitialization():
-        ours = Transformer(architecture)
     weights = {}
-    for name, parameter in ours.named_parameters():
+    for name, parameter in without_weights(architecture).named_parameters():
         theirs = ["model.shared.weight"] if "embedding" in name else names_in_transformers(name)
         for part, chunk in zip(theirs, parameter.chunk(len(theirs)), strict=True):
             drawn = torch.randn(chunk.shape) * 0.02

@@ -27,7 +27,7 @@ from torch import Tensor
 from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, header_size, is_exported, require_format
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
+from mtformer.model.weights import load_weights, require_shapes, weights, without_weights
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -166,9 +166,10 @@ def _require_tensors(file: Any, header: Header) -> None:
             raise ValueError(f"it contains {name}, which is not a weight of the model")
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
             raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
-    with torch.device("meta"), SkipInitialization():
-        model = Transformer(architecture)
-    require_shapes(model, {name.removeprefix(WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
+    require_shapes(
+        without_weights(architecture),
+        {name.removeprefix(WEIGHT): tensor.get_shape() for name, tensor in slices.items()},
+    )
 
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:

@@ -20,8 +20,7 @@ from mtformer.export.imported import Imported, directions, languages_of, read_js
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.export.tensors import Tensors, open_tensors
 from mtformer.model.architecture import ACTIVATIONS, Architecture
-from mtformer.model.transformer import Transformer
-from mtformer.model.weights import SkipInitialization
+from mtformer.model.weights import without_weights
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -182,13 +181,11 @@ def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dic
     Raises:
         UserError: one is missing, of another shape, or has no place in the architecture.
     """
-    with torch.device("meta"), SkipInitialization():
-        model = Transformer(architecture)
     is_padded = architecture.src_vocab_size != architecture.tgt_vocab_size  # all but Marian have a single size
     order = torch.argsort(sines_first(architecture.d_model)) if family.sines_first else None
     used = {"final_logits_bias"}
     tensors = {}
-    for ours, parameter in model.named_parameters():
+    for ours, parameter in without_weights(architecture).named_parameters():
         names = _names(ours, theirs, architecture)
         used.update(names)
         if missing := [name for name in names if name not in theirs]:

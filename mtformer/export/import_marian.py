@@ -18,8 +18,7 @@ from mtformer.config.sources import LanguagePair
 from mtformer.export.huggingface_tokens import targets_in
 from mtformer.export.imported import Imported, Tokens, directions, languages_of, search_defaults
 from mtformer.model.architecture import Architecture
-from mtformer.model.transformer import Transformer
-from mtformer.model.weights import SkipInitialization
+from mtformer.model.weights import without_weights
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import Kind, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -256,11 +255,9 @@ def _weights(path: Path, arrays: Arrays, options: Mapping[str, Any], architectur
     Raises:
         UserError: one is missing, of another shape, or has no place in the architecture.
     """
-    with torch.device("meta"), SkipInitialization():
-        model = Transformer(architecture)
     used = set()
     tensors = {}
-    for ours, parameter in model.named_parameters():
+    for ours, parameter in without_weights(architecture).named_parameters():
         names = _names(ours, arrays, options)
         used.update(names)
         if ours == "output.bias" and options.get("output-omit-bias"):

@@ -7,8 +7,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from mtformer.model.architecture import Architecture
+from mtformer.model.transformer import Transformer
 
-class SkipInitialization(TorchFunctionMode):
+
+class _SkipInitialization(TorchFunctionMode):
     """Builds modules without drawing their weights, for models on the meta device.
 
     There, drawing numbers would import torch's compiler, which takes as long as importing torch.
@@ -22,6 +25,12 @@ class SkipInitialization(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return args[0] if args else kwargs["tensor"]
         return func(*args, **kwargs)
+
+
+def without_weights(architecture: Architecture) -> Transformer:
+    """Build a model on the meta device: it has the names and shapes of its parameters, and takes no memory."""
+    with torch.device("meta"), _SkipInitialization():
+        return Transformer(architecture)
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
