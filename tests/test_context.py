@@ -1,5 +1,6 @@
 """Sentences that are read after the previous sentence: in training, in translations and in scores."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,17 @@ def test_the_page_of_a_server_shows_sentences_read_after_the_one_before(model: P
     texts = [f"The {noun} runs. It sees.\nIt eats." for noun in NOUNS]
     pages = succeeded(run((plan_segments(translator, text) for text in texts), translator.engine))
     assert [page["text"] for page in pages] == [best.text for [best] in translator.translate(texts)]
+
+
+def test_explain_shows_the_last_sentence_after_the_one_before(model: Project) -> None:
+    arguments = ["explain", "--model", "runs/config", "--format", "json"]
+    for noun, (_, it) in NOUNS.items():
+        result = model.mtformer(*arguments, f"It eats. The {noun} sleeps. It sees.", "--why-not", "eats")
+        assert (result.status, result.stderr) == (0, "")
+        [trace] = json.loads(result.stdout)["traces"]
+        assert trace["target"]["text"] == f"{it} sieht."
+        read = "".join(token["text"] for token in trace["source"]["tokens"])
+        assert read == f"▁The▁{noun}▁sleeps.{CONTEXT}▁It▁sees.</s>"
 
 
 def test_what_the_model_reads(model: Project) -> None:

@@ -4,7 +4,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -36,7 +36,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
-from mtformer.text.tokenizer.tokenizer import Prefixes
+from mtformer.text.tokenizer.tokenizer import CONTEXT, Prefixes
 from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.plan import run
 from mtformer.translate.translator import Translator
@@ -100,12 +100,13 @@ def bundles(trained: Project) -> dict[str, Bundle]:
     tagged = trained_bundle.tokenizer.with_prefixes(Prefixes((5,), (6, 7)))
     made["tags"] = replace(made["rotary, gated"], tokenizer=tagged)
     made["slots"] = with_slots(made["rotary, gated"])
+    made["context"] = with_slots(made["trained"], [CONTEXT])
     return made
 
 
-def with_slots(bundle: Bundle) -> Bundle:
+def with_slots(bundle: Bundle, control_symbols: Sequence[str] = ()) -> Bundle:
     """Give a bundle a tokenizer with slots, and a model of its size."""
-    tokenizer = make_slot_tokenizer()
+    tokenizer = make_slot_tokenizer(control_symbols)
     sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
     architecture = bundle.header.architecture.model_copy(update=sizes)
     torch.manual_seed(7)
@@ -185,6 +186,15 @@ def test_slots_are_spelled_in_a_page_as_in_torch(bundles: dict[str, Bundle], pag
     trace = explainer.trace(text)
     assert {"⟨1,250.5⟩", "⟨a_b@c.de⟩"} < {token.text for token in trace.source.tokens}
     assert_same(trace_in(page, "slots", text, search={"beam_size": 2}), trace.to_dict())
+
+
+@needs_browser
+@pytest.mark.parametrize("text", ["So it is. Pay 12! It is a 7.", "It is.", "I pay 7. It is."], ids=("three", "one", "two"))
+def test_a_page_reads_the_sentence_before_as_torch_does(bundles: dict[str, Bundle], page: Page, text: str) -> None:
+    trace = explainer_of(bundles["context"], beam_size=2).trace(text)
+    n_contexts = [token.text for token in trace.source.tokens].count(CONTEXT)
+    assert n_contexts == (text != "It is.")
+    assert_same(trace_in(page, "context", text, search={"beam_size": 2}), trace.to_dict())
 
 
 @needs_browser

@@ -14,7 +14,7 @@ class TextPlanner {
   constructor(description, direction = description.directions[0]) {
     const { tokenizer, max_length: maxLength, search, languages, known_words: words, slots } = description;
     const [src, tgt] = [languages[direction.src_lang], languages[direction.tgt_lang]];
-    Object.assign(this, { direction, maxLength, search });
+    Object.assign(this, { direction, maxLength, search, src });
     this.tokenizer = new Tokenizer(tokenizer);
     this.joiner = tgt.has_spaces ? " " : "";
     this.guard = new Guard(this.tokenizer, src, tgt, direction.finds_lost_names);
@@ -122,6 +122,13 @@ class TextPlanner {
     const context = [...body(before), tokenizer.contextEnd];
     const fits = context.length + direction.src_prefix.length + body(text).length + 1 <= maxLength;
     return fits ? context : [];
+  }
+
+  /** The last sentence of a text, and the ids before it. For a model that reads sentences alone, a text is one sentence. */
+  lastSentence(text) {
+    const sentences = this.tokenizer.contextEnd === null ? [text] : splitSentences(text, this.src);
+    const [before, sentence] = ["", "", ...sentences].slice(-2);
+    return { sentence, context: this.context(before, sentence) };
   }
 
   /** What the model reads for a text: no characters that it does not know, and that no slot stands for. */

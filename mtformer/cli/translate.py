@@ -356,7 +356,8 @@ def explain(
     """Show how a sentence is translated.
 
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence
-    unchanged, except for slots, such as ⟨4711⟩; if translate would change it first, stderr shows the changed text.
+    unchanged, except for slots, such as ⟨4711⟩; if translate would change it first, stderr shows the changed text. Of
+    several sentences, a model with data.context translates the last, and reads the one before it first.
     The search shown is the first: translate searches again if the translation seems wrong or lacks a slot.
     """
     from mtformer.bundle.format import load_bundle
@@ -388,9 +389,10 @@ def explain(
         compare_with=questions.compare,
         checkpoints=checkpoints,
     )
-    if not (texts := translator.texts_read(text)):
+    spelling = explainer.spelling(text)
+    if not (texts := translator.texts_read(spelling.sentence)):
         log.warning("translate copies this text unchanged; here is how the model would translate it")
-    elif texts != [explainer.spelling(text).read]:
+    elif texts != [spelling.read]:
         log.info("translate would read: %s", " | ".join(texts))
     if page.output is not None:
         html = page.page(bundle, explanation.to_dict(), focus)

@@ -14,23 +14,27 @@ TASKS.explain = (translator, { lesson, request }) => {
 class LiveExplainer {
   constructor(translator, { prefixes, formula }) {
     const { header, model, texts } = translator;
-    const { tokenizer, slotMaker } = translator.plannerOf({});
-    Object.assign(this, { texts, prefixes, formula, tokenizer, slotMaker });
+    const planner = translator.plannerOf({});
+    const { tokenizer, slotMaker } = planner;
+    Object.assign(this, { texts, prefixes, formula, planner, tokenizer, slotMaker });
     this.model = new LiveTransformer(header, model.kernels);
     this.specialIds = header.architecture.special_ids;
   }
 
   /**
-   * Translates a sentence and records how; or returns { problem, … } if it has no tokens or too many.
+   * Translates a sentence, the last one of a text, and records how; or returns { problem, … } if it has no tokens or too
+   * many.
    *
    * `search`: { beam_size, length_penalty }; `prefix`: ids that the translation begins with; `nPadding`: how many ids of
    * padding follow the source; `switches`: what differs from ALL_ON. A generator, which yields while it computes.
    */
   *trace({ text, search, prefix = [], nPadding = 0, switches = {} }) {
-    this.slotted = this.slotMaker?.make(text) ?? new Slotted(text, new Map(), new Map(), []);
-    const src = this.encode(this.slotted.text);
+    const { sentence: plain, context } = this.planner.lastSentence(text);
+    this.slotted = this.slotMaker?.make(plain) ?? new Slotted(plain, new Map(), new Map(), []);
+    const ids = this.tokenizer.src.encode(this.slotted.text);
+    if (ids.length === 1) return { problem: "empty" };
+    const src = [...context, ...this.prefixes.src, ...ids];
     const most = Math.min(this.texts.max_length, MOST_TOKENS);
-    if (src.length === this.prefixes.src.length + 1) return { problem: "empty" };
     if (src.length + nPadding > most) return { problem: "long", n: src.length + nPadding, most };
     this.model.switches = { ...ALL_ON, ...switches };
     const { pad, eos, start } = this.specialIds;
@@ -68,10 +72,6 @@ class LiveExplainer {
       yield ids;
     }
     return Float32Array.from(rows);
-  }
-
-  encode(text) {
-    return [...this.prefixes.src, ...this.tokenizer.src.encode(text)];
   }
 
   limitOf(n) {

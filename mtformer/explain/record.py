@@ -67,7 +67,9 @@ class Explainer:
         options: how to search.
         tgt_lang: the target language.
         max_length: the most tokens, EOS included, that the model takes.
-        with_slots: puts slots into a text; returns None if it has nothing that needs any.
+        last_sentence: returns the sentence of a text to explain, and the tokenizer that puts before it what the model
+            reads first.
+        with_slots: puts slots into a sentence; returns None if it has nothing that needs any.
     """
 
     engine: TorchEngine
@@ -75,6 +77,7 @@ class Explainer:
     options: SearchOptions
     tgt_lang: str
     max_length: int
+    last_sentence: Callable[[str], tuple[str, Tokenizer]]
     with_slots: Callable[[str], Slotted | None]
 
     def trace(self, text: str, *, prefix: str | None = None) -> Trace:
@@ -83,15 +86,14 @@ class Explainer:
         Recording hooks into the model's modules: do not use the model in another thread meanwhile.
 
         Args:
-            text: one sentence.
+            text: one sentence, or several for a model with context, which reads the last one after the one before it.
             prefix: what the translation must begin with.
 
         Raises:
             UserError: the text is empty, has several lines or is too long; or the prefix is empty or too long.
             MtformerError: the model predicts NaN.
         """
-        spelling = self.spelling(text)
-        src, forced = self._encode(spelling, prefix)
+        spelling, src, forced = self._encode(text, prefix)
         recorder = TreeRecorder(spelling, self._special_ids, self.options.penalty)
         request = self._request(src, forced)
         hypotheses = ranked(self.engine.observe(request, recorder), self.options.penalty)
@@ -99,7 +101,7 @@ class Explainer:
         forward = self._forward(src, best.ids)
         steps = self._steps(spelling, forward.logits, [*best.ids, self._special_ids.eos], len(forced))
         return Trace(
-            *self._sentence(spelling, src, best),
+            *self._sentence(text, spelling, src, best),
             attentions=forward.attentions,
             tree=recorder.tree(hypotheses),
             steps=self._with_alternatives(spelling, src, best.ids, steps),
@@ -108,15 +110,15 @@ class Explainer:
 
     def trace_attention(self, text: str, *, prefix: str | None = None) -> AttentionTrace:
         """Translate ``text`` like :meth:`trace`, and record only the attention."""
-        spelling = self.spelling(text)
-        src, forced = self._encode(spelling, prefix)
+        spelling, src, forced = self._encode(text, prefix)
         [[best, *_]] = self.search(src, [forced])
         attentions = record_attentions(self.engine.model, *self._inputs(src, best.ids))
-        return AttentionTrace(*self._sentence(spelling, src, best), attentions)
+        return AttentionTrace(*self._sentence(text, spelling, src, best), attentions)
 
     def spelling(self, text: str) -> Spelling:
         """Return how the tokens of a text and of its translations are spelled."""
-        return Spelling(text, self.tokenizer, self.with_slots(text))
+        sentence, tokenizer = self.last_sentence(text)
+        return Spelling(sentence, tokenizer, self.with_slots(sentence))
 
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
@@ -151,34 +153,33 @@ class Explainer:
         if len(ids) > most:
             raise UserError(f"the {what} has {len(ids)} tokens, more than the {most} that the translation may have")
 
-    def _encode(self, spelling: Spelling, prefix: str | None) -> tuple[list[int], list[int]]:
-        """Return the ids of a text and of the forced beginning of its translation."""
-        src = self._encode_source(spelling)
-        forced = [] if prefix is None else _encode_target(spelling, prefix, "prefix")
-        self.require_room(forced, "prefix", len(src))
-        return src, forced
-
-    def _encode_source(self, spelling: Spelling) -> list[int]:
-        lines = spelling.text.count("\n") + 1
+    def _encode(self, text: str, prefix: str | None) -> tuple[Spelling, list[int], list[int]]:
+        """Return how a text is spelled, its ids, and those of the forced beginning of its translation."""
+        lines = text.count("\n") + 1
         if lines > 1:
             raise UserError(f"explain takes one sentence, and this text has {lines} lines")
-        _require_utf8(spelling.text, "text")
-        src = spelling.encode_src()
-        if len(src) == len(self.tokenizer.prefixes.src) + 1:
+        _require_utf8(text, "text")
+        spelling = self.spelling(text)
+        if spelling.is_empty:
             raise UserError("there is nothing to explain: the text is empty")
+        src = spelling.encode_src()
         most = min(self.max_length, MAX_TOKENS)
         if len(src) > most:
             raise UserError(
                 f"the text has {len(src)} tokens, more than the {most} that explain takes; it does not split texts"
             )
-        return src
+        forced = [] if prefix is None else _encode_target(spelling, prefix, "prefix")
+        self.require_room(forced, "prefix", len(src))
+        return spelling, src, forced
 
-    def _sentence(self, spelling: Spelling, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
+    def _sentence(
+        self, text: str, spelling: Spelling, src: Sequence[int], best: Hypothesis
+    ) -> tuple[Source, Target, Token]:
         """Return the source, the translation, and the token that starts decoding."""
         start, *tokens = spelling.tgt_tokens([self._special_ids.start, *best.ids, self._special_ids.eos])
         score = best.score(self.options.penalty)
         target = Target(spelling.decode(best.ids), tuple(tokens), best.log_prob, score)
-        return Source(spelling.text, spelling.src_tokens(src)), target, start
+        return Source(text, spelling.src_tokens(src)), target, start
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
         return record_pass(self.engine.model, *self._inputs(src, tgt))

@@ -14,13 +14,13 @@ class Spelling:
     """The tokens and texts of a sentence and its translations. A slot is spelled as what it stands for: ⟨4711⟩.
 
     Attributes:
-        text: the sentence.
+        sentence: the sentence.
     """
 
-    def __init__(self, text: str, tokenizer: Tokenizer, slotted: Slotted | None) -> None:
+    def __init__(self, sentence: str, tokenizer: Tokenizer, slotted: Slotted | None) -> None:
         """Take a sentence, the tokenizer of the model, and the sentence as the model reads it, if it has slots."""
-        self.text = text
-        self._tokenizer, self._slotted = tokenizer, slotted or Slotted(text)
+        self.sentence = sentence
+        self._tokenizer, self._slotted = tokenizer, slotted or Slotted(sentence)
 
     @property
     def read(self) -> str:
@@ -31,6 +31,11 @@ class Spelling:
         """Return the ids of the sentence, EOS last."""
         [ids] = self._tokenizer.encode_src([self._slotted.text])
         return ids
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the sentence has no token of its own."""
+        return len(self.encode_src()) == len(self._tokenizer.prefixes.src) + 1
 
     def encode_tgt(self, text: str, *, inside: bool = False) -> list[int]:
         """Return the ids of a part of a translation, without EOS; ``inside`` if it follows text without a space."""

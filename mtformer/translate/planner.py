@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import Slotted, pair_with_its_slots
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
-from mtformer.translate.preparation import Change, Preparation, by_sentences, prepared
+from mtformer.translate.preparation import Change, Preparation, by_sentences, prepared, split_sentences
 from mtformer.translate.sentence import SentencePlanner
 from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, with_ends
 
@@ -106,6 +107,15 @@ class Planner(SentencePlanner):
         leaves = [leaf for part in unmarked for leaf in prepared(part, self.preparations).leaves()]
         of_leaves = [self.with_slots(leaf) for leaf in leaves]
         return [leaf if slotted is None else slotted.shown for leaf, slotted in zip(leaves, of_leaves, strict=True)]
+
+    def last_sentence(self, text: str) -> tuple[str, Tokenizer]:
+        """Return the last sentence of a text, and the tokenizer that puts before it what the model reads first.
+
+        For a model that reads sentences alone, a text is one sentence.
+        """
+        sentences = [text] if self.tokenizer.context_end is None else ["", *split_sentences(text, self.src_lang)]
+        before, last = ["", *sentences][-2:]
+        return last, self.after(before, last).tokenizer
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
         """Take out the markup of a line, translate the texts between it, and put it back."""

@@ -314,7 +314,8 @@ class Translator(Planner):
         from mtformer.explain.record import Explainer, watchable
 
         engine = watchable(self.engine, self.options)
-        return Explainer(engine, self.tokenizer, self.options, self.tgt_lang, self.max_length, self.with_slots)
+        parts = (self.tokenizer, self.options, self.tgt_lang, self.max_length)
+        return Explainer(engine, *parts, self.last_sentence, self.with_slots)
 
 
 def _found(model: "str | Path | Bundle | Sequence[str | Path | Bundle]") -> "list[Path | Bundle]":
