@@ -489,11 +489,11 @@ class Copying:
         return [[Hypothesis(ids, [-1.0])] for ids in copies]
 
 
-def make_slot_tokenizer(control_symbols: Sequence[str] = ()) -> Tokenizer:
+def make_slot_tokenizer(symbols: Sequence[str] = ()) -> Tokenizer:
     """Make a tokenizer with a token for each character, and slots."""
     text = "".join(map(chr, range(33, 127)))
     config = TokenizerConfig(type="char", vocab_size=400, slots=True)
-    return train_tokenizer([SentencePair(text, text)] * 10, config, "en", "de", adjust=True, control_symbols=control_symbols)
+    return train_tokenizer([SentencePair(text, text)] * 10, config, "en", "de", adjust=True, control_symbols=symbols)
 
 
 @pytest.fixture(scope="module")
