@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -330,6 +331,23 @@ def test_minutes_are_counted_over_all_starts_of_a_run(tmp_path: Path) -> None:
     assert len(again.updates) == 1
     assert again.fit() == "training.max_minutes = 5"
     assert len(again.updates) == 1
+
+
+def test_a_run_whose_time_is_over_after_a_validation_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(tmp_path, max_steps=None, max_minutes=5, validate_every=2)
+    now, validate = 0.0, trainer.validator.validate
+
+    def validate_for_ten_minutes(model: Transformer, ranks: Ranks) -> Validation:
+        nonlocal now
+        now += 600
+        return validate(model, ranks)
+
+    monkeypatch.setattr("mtformer.training.trainer.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(trainer.validator, "validate", validate_for_ten_minutes)
+    assert trainer.fit() == "training.max_minutes = 5"
+    assert (trainer.state.step, now) == (2, 600)
 
 
 class ScriptedValidator(Validator):

@@ -11,7 +11,7 @@ from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.runs.contents import LOWER_IS_BETTER, forgets, out_of_patience
+from mtformer.runs.contents import LOWER_IS_BETTER, forgets
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.launch import Interrupt
@@ -133,7 +133,7 @@ class Trainer:
                     progress.note("validating")
                     self._validate()
                     interrupted = self._agree(interrupt, seconds())
-                    reason = reason or out_of_patience(self.settings, self.state.stale)
+                    reason = reason or self.course.end()
                 is_among_best = self.state.step in self.state.best_steps
                 if interrupted or reason or self._is_due(self.checkpoint_every, update) or is_among_best:
                     self.files.save(self.state)
