@@ -39,7 +39,7 @@ from typing import NamedTuple
 from mtformer.config import FILTERS, Config, LanguagePair, load_config, parse_source
 from mtformer.data.clean.checkup import check
 from mtformer.data.clean.diacritics import without_diacritics
-from mtformer.data.clean.filters import LEARNED, Filters, rule_of
+from mtformer.data.clean.filters import LEARNED, Filters
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.report import write_clean
 from mtformer.data.clean.seen import HeldOut
@@ -170,7 +170,7 @@ def seconds_of(work: Callable[[], object], turns: int = 3) -> float:
 
 
 def apply(filters: Filters, pairs: Sequence[SentencePair]) -> list[str | None]:
-    """Apply filters in chunks, as training does, and return the reasons to drop pairs."""
+    """Apply filters in chunks, as training does, and return the rule that drops each pair."""
     chunks = (pairs[first : first + CHUNK] for first in range(0, len(pairs), CHUNK))
     return [reason for chunk in chunks for reason in filters.reasons(chunk)]
 
@@ -227,8 +227,7 @@ def report(
     for added in [0.0, *shares]:
         mixed = mixture(pairs, kinds, added, seed=1)
         filters = filters_for(mixed, languages)
-        reasons = apply(filters, [noisy.pair for noisy in mixed])
-        rules = [reason and rule_of(reason) for reason in reasons]
+        rules = apply(filters, [noisy.pair for noisy in mixed])
         n_lost = sum(rule is not None and not noisy.kind for rule, noisy in zip(rules, mixed, strict=True))
         n_dropped = len(rules) - rules.count(None)
         for kind in kinds if added else ():
@@ -270,7 +269,7 @@ def report_lost(
     """Print random pairs of the text itself that the rules drop from the mixture, to see which are translations."""
     mixed = mixture(pairs, kinds, added, seed=1)
     reasons = apply(filters_for(mixed, languages), [noisy.pair for noisy in mixed])
-    lost = [(rule_of(why), *noisy.pair) for noisy, why in zip(mixed, reasons, strict=True) if why and not noisy.kind]
+    lost = [(why, *noisy.pair) for noisy, why in zip(mixed, reasons, strict=True) if why and not noisy.kind]
     for row in random.Random(1).sample(lost, min(n, len(lost))):
         print(*row, sep="\t")
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mtformer.config import Config, LanguagePair, load_config, parse_source
 from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import SourceCheck, check
-from mtformer.data.clean.filters import Filters, Judgement, reason_of
+from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.realign import Passage, RealignedText, align, find_passages
 from mtformer.data.clean.report import write_clean
@@ -117,9 +117,9 @@ def test_the_most_certain_examples_come_first_or_else_the_first_ones() -> None:
     found = SourceCheck(ParallelText([], "en", "de"), "train", filters)
     for first, certainty in ((1, [0.5, 0.0, 3.0, 0.0]), (5, [0.0, 1.0, 2.0, 0.0])):
         pairs = [SentencePair(f"source {line}", f"target {line}") for line in range(first, first + 4)]
-        reasons: list[str | None] = [reason_of("misaligned" if value else "copy") for value in certainty]
+        rules: list[str | None] = ["misaligned" if value else "copy" for value in certainty]
         portion = Portion(0, LanguagePair("en", "de"), pairs, list(range(first, first + 4)))
-        found.add(portion, Judgement(reasons, np.array(certainty), None))
+        found.add(portion, Judgement(rules, np.array(certainty), None))
     lines = {rule: [example.line for example in examples] for rule, examples in found.examples.items()}
     assert lines == {"misaligned": [3, 7, 6], "copy": [2, 4, 5]}
 

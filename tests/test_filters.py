@@ -17,7 +17,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import LanguagePair, load_config, parse_source
 from mtformer.data.arrays import Ragged
-from mtformer.data.clean.filters import Filters, filters_of, reason_of
+from mtformer.data.clean.filters import Filters, filters_of
 from mtformer.data.clean.language import identifier, language_warning
 from mtformer.data.clean.learned import _logistic_regression
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
@@ -106,9 +106,7 @@ def test_good_pairs_pass_all_rules(src: str, tgt: str) -> None:
 
 @pytest.mark.parametrize(("name", "src", "tgt"), NOISY)
 def test_a_rule_drops_what_it_is_for_and_says_so(name: str, src: str, tgt: str) -> None:
-    [reason] = Filters([name], EN_DE).reasons([SentencePair(src, tgt)])
-    assert reason is not None
-    assert reason.endswith(f"(data.filters: {name})")
+    assert Filters([name], EN_DE).reasons([SentencePair(src, tgt)]) == [name]
     assert kept(["all"], [(src, tgt)]) == [False]
 
 
@@ -521,7 +519,7 @@ def test_rules_judge_lines_of_any_length() -> None:
     long = ["1" * 300_000, "a.b-" * 75_000, "3,5." * 75_000]
     pairs = [SentencePair(f"{text} 99 www.a.de", f"{text} 98 www.b.de") for text in long]
     for rule in ("numbers", "urls"):
-        assert Filters([rule], EN_DE).reasons(pairs) == [reason_of(rule)] * 3
+        assert Filters([rule], EN_DE).reasons(pairs) == [rule] * 3
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:

@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
 from mtformer.data import store, tokens
 from mtformer.data.augment import Augmenter
-from mtformer.data.clean.filters import Filters
+from mtformer.data.clean.filters import Filters, reason_of
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import StoredText, identity_of, pack, stored_text, unpack
 from mtformer.data.tokens import Corpus, Encoder, TokenStore, Variation
@@ -133,7 +133,7 @@ class NoCars(Filters):
         self._key = key
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
-        return ["a car" if "car" in pair.src else None for pair in pairs]
+        return ["copy" if "car" in pair.src else None for pair in pairs]
 
 
 def test_filters_drop_pairs_and_their_reasons_are_counted_with_lines(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -146,9 +146,9 @@ def test_filters_drop_pairs_and_their_reasons_are_counted_with_lines(tmp_path: P
     assert found.digest == fingerprint(PAIRS).digest
     dropped = [index for index, pair in enumerate(PAIRS) if "car" in pair.src]
     assert sum(drops.total for drops in found.drops) == len(dropped)
-    assert found.drops[0].lines == {"a car": [index + 1 for index in dropped if index < 100][:5]}
+    assert found.drops[0].lines == {reason_of("copy"): [index + 1 for index in dropped if index < 100][:5]}
     corpus = corpus_of(found, tokenizer)
-    assert corpus.dropped == {"a car": len(dropped)}
+    assert corpus.dropped == {reason_of("copy"): len(dropped)}
     assert corpus.lines.tolist() == found.lines.tolist() and corpus.sources.tolist() == found.sources.tolist()
     assert len(stored_text(text)) == 250
 

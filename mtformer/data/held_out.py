@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from mtformer.config import DataConfig, LanguagePair, Source
 from mtformer.data.arrays import read_arrays
-from mtformer.data.clean.filters import filters_of, reason_of
+from mtformer.data.clean.filters import filters_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import MAX_BYTES, Chunk, Portion, StoredText, TextFacts, TextWriter, stored_text, unpack
@@ -93,8 +93,8 @@ def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
             portion = Portion(source, languages, [pairs[index] for index in kept.tolist()], lines)
             if data.filters_by("held_out"):
                 is_known = sentences.contains(portion.pairs, languages=languages, near=True)
-                reasons = [reason_of("held_out") if known else None for known in is_known]
-                portion = portion.without(reasons, facts.drops[source])
+                rules = ["held_out" if known else None for known in is_known]
+                portion = portion.without(rules, facts.drops[source])
             out.append_portion(portion)
             n_kept += len(portion.pairs)
             progress.advance(chunk.size)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, JsonValue
 from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
-from mtformer.data.clean.filters import Filters
+from mtformer.data.clean.filters import Filters, reason_of
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__
@@ -242,14 +242,14 @@ class Portion(NamedTuple):
     pairs: list[SentencePair]
     lines: list[int]
 
-    def without(self, reasons: Sequence[str | None], drops: Drops) -> "Portion":
-        """Return the pairs without a reason to drop them, and count the others."""
-        if not any(reasons):
+    def without(self, rules: Sequence[str | None], drops: Drops) -> "Portion":
+        """Return the pairs that no rule of ``data.filters`` drops, and count the others."""
+        if not any(rules):
             return self
-        for reason, line in zip(reasons, self.lines, strict=True):
-            if reason:
-                drops.add(reason, line)
-        kept = [index for index, reason in enumerate(reasons) if not reason]
+        for rule, line in zip(rules, self.lines, strict=True):
+            if rule:
+                drops.add(reason_of(rule), line)
+        kept = [index for index, rule in enumerate(rules) if not rule]
         return self._replace(pairs=[self.pairs[index] for index in kept], lines=[self.lines[index] for index in kept])
 
 
@@ -276,11 +276,11 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     n_pairs = [0] * len(text.sources)
     with TextWriter(folder) as out, Progress("reading the text", unit="pairs") as progress:
         portions = text_portions(text.parts(), drops)
-        for portion, reasons in _filtered(portions, filters):
+        for portion, rules in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
-            reasons = filters[portion.languages].corpus_reasons(portion.pairs, reasons) if reasons else reasons
-            out.append_portion(portion.without(reasons, drops[portion.source]))
+            rules = filters[portion.languages].corpus_reasons(portion.pairs, rules) if rules else rules
+            out.append_portion(portion.without(rules, drops[portion.source]))
             progress.advance(len(portion.pairs))
         out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")
 
@@ -309,7 +309,7 @@ def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iter
 def _filtered(
     portions: Iterator[Portion], filters: Mapping[LanguagePair, Filters]
 ) -> Iterator[tuple[Portion, list[str | None]]]:
-    """Yield the reasons to drop pairs by the rules for single pairs; nothing without filters."""
+    """Yield which of the rules for single pairs drop pairs; nothing without filters."""
     if not filters:
         return ((portion, []) for portion in portions)
     return in_order(partial(_pair_reasons, filters), portions)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
-from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction, rule_of
+from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.realign import Passage, RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
@@ -190,8 +190,7 @@ class SourceCheck:
 
     def add(self, portion: Portion, judgement: Judgement) -> None:
         """Add the next pairs, with what the rules for single pairs say of them."""
-        reasons = self.filters.corpus_reasons(portion.pairs, judgement.reasons)
-        rules = [reason and rule_of(reason) for reason in reasons]
+        rules = self.filters.corpus_reasons(portion.pairs, judgement.rules)
         certainty = judgement.certainty.tolist()
         for rule, pair, line, certain in zip(rules, portion.pairs, portion.lines, certainty, strict=True):
             if rule:

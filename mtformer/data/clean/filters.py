@@ -39,12 +39,12 @@ class Judgement(NamedTuple):
     """What the rules for single pairs say of some pairs.
 
     Attributes:
-        reasons: the reason to drop each pair; None to keep it.
+        rules: the name of the rule that drops each pair; None to keep it.
         certainty: of each pair that is dropped by what the text has taught, how certain that is; 0 for the others.
         log_odds: of each pair for being misaligned; None if nothing was learned, or no rule needs them.
     """
 
-    reasons: list[str | None]
+    rules: list[str | None]
     certainty: Floats
     log_odds: Floats | None
 
@@ -114,7 +114,7 @@ class Filters:
         pairs = sample_of(sample)
         log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
-        usable = [pair for pair, reason in zip(pairs, plain, strict=True) if reason is None]
+        usable = [pair for pair, rule in zip(pairs, plain, strict=True) if rule is None]
         if DIACRITICS in self.names:
             self._spellings = Spelling([pair.src for pair in usable]), Spelling([pair.tgt for pair in usable])
         if not set(CORRUPTIONS).isdisjoint(self.names):
@@ -164,12 +164,12 @@ class Filters:
         return repaired(pair, by_side)
 
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
-        """Return the reason to drop each of the next pairs of the text; None to keep it."""
+        """Return the rule that drops each of the next pairs of the text; None to keep it."""
         return self.corpus_reasons(pairs, self.pair_reasons(pairs))
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
-        """Return the reason to drop each pair by the rules for single pairs."""
-        return self.judge(pairs).reasons
+        """Return which of the rules for single pairs drops each pair."""
+        return self.judge(pairs).rules
 
     def judge(self, pairs: Sequence[SentencePair], *, align: bool = False) -> Judgement:
         """Apply the rules for single pairs.
@@ -182,21 +182,21 @@ class Filters:
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
         if self._spellings:
             rules[DIACRITICS] = partial(_is_misspelled, self._spellings)
-        reasons = _apply(rules, pairs, [None] * len(pairs))
+        dropping = _apply(rules, pairs, [None] * len(pairs))
         learned, certainty = self._learned, np.zeros(len(pairs))
         if not learned or not (align or learned.is_active):
-            return Judgement(reasons, certainty, None)
+            return Judgement(dropping, certainty, None)
         scores = learned.scores(pairs)
         names, excess = learned.corruptions(scores, self.names)
         for place, name in enumerate(names):
-            if name and not reasons[place]:
-                reasons[place] = reason_of(name)
+            if name and not dropping[place]:
+                dropping[place] = name
                 certainty[place] = excess[place]
-        return Judgement(reasons, certainty, learned.misalignment_of(scores))
+        return Judgement(dropping, certainty, learned.misalignment_of(scores))
 
-    def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
-        """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
-        return _apply(self._corpus_rules, pairs, reasons)
+    def corpus_reasons(self, pairs: Sequence[SentencePair], dropping: Sequence[str | None]) -> list[str | None]:
+        """Complete the rules that drop the next pairs by those that remember the pairs before."""
+        return _apply(self._corpus_rules, pairs, dropping)
 
 
 def _is_misspelled(spellings: tuple[Spelling, Spelling], pairs: Sequence[SentencePair]) -> list[bool]:
@@ -262,23 +262,18 @@ def reason_of(name: str) -> str:
     return f"{FILTERS[name]} (data.filters: {name})"
 
 
-def rule_of(reason: str) -> str:
-    """Return the name of the rule that gave a reason."""
-    return reason.rpartition("data.filters: ")[2].rstrip(")")
-
-
 def _apply(
-    rules: dict[str, PairRule], pairs: Sequence[SentencePair], reasons: Sequence[str | None]
+    rules: dict[str, PairRule], pairs: Sequence[SentencePair], dropping: Sequence[str | None]
 ) -> list[str | None]:
-    """Fill in the reasons that are None; each rule sees only the pairs that those before it keep."""
-    completed = list(reasons)
-    left = [place for place, reason in enumerate(completed) if reason is None]
+    """Name the rule that drops each pair that none drops yet; each sees only the pairs that those before it keep."""
+    completed = list(dropping)
+    left = [place for place, dropped_by in enumerate(completed) if dropped_by is None]
     for name, rule in rules.items():
         if not left:
             break
         dropped = rule([pairs[place] for place in left])
         for place, is_dropped in zip(left, dropped, strict=True):
             if is_dropped:
-                completed[place] = reason_of(name)
+                completed[place] = name
         left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
     return completed

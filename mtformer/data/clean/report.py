@@ -240,8 +240,8 @@ def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, 
     """Return the pairs that are good after repairs, and the changes."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
-    reasons = source.filters.reasons([pair for pair, _ in found.values()])
-    return {number: one for (number, one), reason in zip(found.items(), reasons, strict=True) if reason is None}
+    rules = source.filters.reasons([pair for pair, _ in found.values()])
+    return {number: one for (number, one), rule in zip(found.items(), rules, strict=True) if rule is None}
 
 
 def _cells(*texts: str) -> list[str]:
