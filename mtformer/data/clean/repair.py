@@ -20,7 +20,7 @@ _INLINE = "a abbr b big cite code del dfn em font i ins kbd mark q s samp small 
 _TAG = re.compile(rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>]*)?/?>|<!--.*?-->", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
-_MAYBE_MARKUP = re.compile("[<&{]")
+MAYBE_MARKUP = re.compile("[<&{]")
 _MOST_TIMES = 4  # that a text may have been escaped
 
 Repair = Callable[[str], str]
@@ -28,7 +28,7 @@ Repair = Callable[[str], str]
 
 def without_markup(text: str) -> str:
     """Remove tags of HTML and codes of subtitles, and replace entities by their characters."""
-    if not _MAYBE_MARKUP.search(text):
+    if not MAYBE_MARKUP.search(text):
         return text
     found = text
     for _ in range(_MOST_TIMES):

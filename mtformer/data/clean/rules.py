@@ -13,7 +13,7 @@ from operator import attrgetter
 from ftfy.badness import is_bad
 
 from mtformer.data.clean.language import LanguageTest
-from mtformer.data.clean.repair import without_markup
+from mtformer.data.clean.repair import MAYBE_MARKUP, without_markup
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
@@ -38,7 +38,6 @@ _URL = re.compile(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff]|\u951f\u65a4\u62f7")
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
-_MAYBE_MARKUP = re.compile("[<&{]")
 _DIGIT = re.compile(r"\d")
 _RESCALED = re.compile(  # numbers that another language may write with other digits: 1.5 million, 150万; 8:30 p.m.
     r"(?<!\d)(?<!\d[.,:])\d[\d.,:]*+[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
@@ -210,7 +209,7 @@ def differs_in_urls(pair: SentencePair, *, codes: re.Pattern[str]) -> bool:
 
 def has_markup(pair: SentencePair) -> bool:
     """Tell whether tags of HTML, entities or codes of subtitles are left, or other tags on one side only."""
-    if not any(_MAYBE_MARKUP.search(side) for side in pair):
+    if not any(MAYBE_MARKUP.search(side) for side in pair):
         return False
     if any(without_markup(side) != side for side in pair):
         return True
