@@ -70,7 +70,8 @@ class ParallelText:
                 files = source_files(source, *languages)
                 _require_unread(files, self._read_once)
                 with _unchanged(files):
-                    for example in self._read(source, languages, Drops() if drops is None else drops):
+                    counted = Drops() if drops is None else drops
+                    for example in _read(source, *languages, counted, self.may_be_uneven):
                         if not problems:
                             yield example
         problems.raise_all()
@@ -103,12 +104,6 @@ class ParallelText:
 
     def _languages(self, source: Source) -> LanguagePair:
         return source.languages or self.languages
-
-    def _read(self, source: Source, languages: LanguagePair, drops: Drops) -> Iterator[Example]:
-        if self.may_be_uneven and isinstance(source, TextFiles | MosesFiles):
-            src, tgt = source_files(source, *languages)
-            return read_text_files(src, tgt, drops)
-        return _read(source, *languages, drops)
 
 
 def require_readable(texts: Iterable[ParallelText]) -> None:
@@ -157,12 +152,11 @@ def source_files(source: Source, src_lang: str, tgt_lang: str) -> list[Path]:
             return [value for _, value in source if isinstance(value, Path)]
 
 
-def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
+def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops, may_be_uneven: bool = False) -> Iterator[Example]:
     match source:
-        case TextFiles():
-            return read_text_files(source.src, source.tgt)
-        case MosesFiles():
-            return read_text_files(*moses_files(source, src_lang, tgt_lang))
+        case TextFiles() | MosesFiles():
+            src, tgt = source_files(source, src_lang, tgt_lang)
+            return read_text_files(src, tgt, drops if may_be_uneven else None)
         case TsvFile() | CsvFile():
             return read_table(source, src_lang, tgt_lang, drops)
         case JsonlFile():
