@@ -233,8 +233,7 @@ def stress_model(
         if file is not None:
             for name, perturbed in cases.items():
                 for i, case in perturbed.items():
-                    row = {"perturbation": name, "line": i + 1, **case._asdict(), "hyp": hypotheses[name][i]}
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    file.write(_line(name, i + 1, case, hypotheses[name][i]))
     languages = LanguagePair(header.src_lang, header.tgt_lang)
     rows = [_row(name, pairs, perturbed, hypotheses, languages) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
@@ -248,9 +247,14 @@ def _flips(pairs: Sequence[NegationPair], found: Sequence[str], tgt_lang: str, f
     for i, (pair, translation) in enumerate(zip(pairs, translations, strict=True), 1):
         for src, hyp in zip(pair, translation, strict=True):
             if file is not None:
-                row = {"perturbation": "negation", "line": i, **Case(src, None)._asdict(), "hyp": hyp}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.write(_line("negation", i, Case(src, None), hyp))
     return count_flips(pairs, translations, tgt_lang) if pairs else None
+
+
+def _line(name: str, number: int, case: Case, hypothesis: str) -> str:
+    """Return a perturbed sentence and its translation as a line of JSON."""
+    row = {"perturbation": name, "line": number, **case._asdict(), "hyp": hypothesis}
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _row(

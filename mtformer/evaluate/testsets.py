@@ -115,7 +115,7 @@ def read_eval_sets(
     elif data:
         sets = [_from_source(parse_source(text, *languages), *languages) for text in data]
     else:
-        sets = _from_run(path, *languages)
+        sets = _from_run(path, languages)
     for test_set in sets:
         if not test_set.sources:
             raise UserError(f"the test set {test_set.name} is empty")
@@ -157,13 +157,13 @@ def has_test_set(bundle: Path, languages: LanguagePair) -> bool:
     return bool(_sources_of(_folder_of(bundle), "test", languages))
 
 
-def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
+def _from_run(bundle: Path, languages: LanguagePair) -> list[EvalSet]:
     """Read the test sets of the bundle's run, or else its validation sets."""
-    folder, languages = _folder_of(bundle), LanguagePair(src_lang, tgt_lang)
+    folder = _folder_of(bundle)
     try:
         if sources := _sources_of(folder, "test", languages):
-            return [_from_source(source, src_lang, tgt_lang) for source in sources]
-        sets = [_from_source(source, src_lang, tgt_lang) for source in _sources_of(folder, "valid", languages)]
+            return [_from_source(source, *languages) for source in sources]
+        sets = [_from_source(source, *languages) for source in _sources_of(folder, "valid", languages)]
     except UserError as error:
         raise UserError(f"the test set of this run: {error}; or {_HOW_TO_NAME_ONE}") from None
     if not sets:

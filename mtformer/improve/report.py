@@ -88,7 +88,7 @@ class Report:
         for name, scores in self.test.items():
             shown = "\n".join(score.to_text() for score in scores if score.name in ("BLEU", "chrF2"))
             blocks.append(f"{name}, test set:\n{shown or 'none'}")
-        commands = (f"{command}" for outcome in self.outcomes for command in outcome.commands)
+        commands = (command for outcome in self.outcomes for command in outcome.commands)
         blocks.append("The same by hand:\n" + "\n".join(commands))
         blocks.append(f"The model is in {self.output}")
         return "\n\n".join(blocks)
