@@ -160,7 +160,8 @@ def test_a_damaged_run_is_shown_as_such_among_the_others(place: Project) -> None
 def test_a_folder_that_is_not_there_is_an_error_and_one_without_runs_is_not(place: Project) -> None:
     missing = place.mtformer("runs")
     assert (missing.status, missing.stdout) == (2, "")
-    assert missing.stderr == "Error: there is no folder runs: train a model, or name the folder of your runs\n"
+    path = place.folder / "runs"
+    assert missing.stderr == f"Error: there is no folder {path}: train a model, or name the folder of your runs\n"
     (place.folder / "runs").mkdir()
     empty = place.mtformer("runs")
     assert (empty.status, empty.stdout, empty.stderr) == (0, "", "there are no runs in runs\n")

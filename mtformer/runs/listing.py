@@ -61,7 +61,8 @@ def list_runs(folder: Path) -> list[ListedRun]:
     try:
         inside = list(folder.iterdir())
     except FileNotFoundError:
-        raise UserError(f"there is no folder {folder}: train a model, or name the folder of your runs") from None
+        path = folder.absolute()
+        raise UserError(f"there is no folder {path}: train a model, or name the folder of your runs") from None
     except OSError as error:
         raise UserError(f"cannot read {folder}: {error.strerror}") from error
     runs = [folder] if RunFolder(folder).config.is_file() else [path for path in inside if _is_run(path)]
