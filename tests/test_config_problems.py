@@ -276,6 +276,12 @@ def test_a_config_that_cannot_be_opened_is_named(folder: Path, name: str, reason
         load_config(folder / name)
 
 
+def test_the_folder_of_a_run_is_no_config_but_has_one(folder: Path) -> None:
+    (folder / "more" / "config.yaml").touch()
+    with pytest.raises(UserError, match=re.escape(f"; did you mean {folder / 'more' / 'config.yaml'}?")):
+        load_config(folder / "more")
+
+
 @pytest.mark.parametrize("override", ["training.seed", "=3", "", ".seed=3", "training.=3", "training..seed=3"])
 def test_an_override_that_is_not_key_and_value_is_told(folder: Path, override: str) -> None:
     told = f"--set {override}: write it as key=value, such as --set training.max_steps=1000"

@@ -41,7 +41,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UserError(f"cannot read the config {path}: {error.strerror}") from None
+        of_run = path / "config.yaml"
+        hint = f"; did you mean {of_run}?" if of_run.is_file() else ""
+        raise UserError(f"cannot read the config {path}: {error.strerror}{hint}") from None
     except UnicodeDecodeError:
         raise UserError(f"the config {path} is not a UTF-8 text file") from None
     return parse_config(text, path, overrides)
