@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
-from sqlalchemy import ColumnElement, func, literal, select
+from sqlalchemy import ColumnElement, Insert, func, literal, select
 
 from mtformer.serve.database import GLOSSARIES, USAGE, Database, storable
 from mtformer.support.errors import UserError
@@ -112,14 +112,19 @@ class Store:
             self.flush()
         if n_characters > quota:
             return None
-        insertion = self.database.insert(USAGE).values(key=key, month=month, characters=n_characters)
-        total = USAGE.c.characters + insertion.excluded.characters
-        insertion = insertion.on_conflict_do_update(
-            index_elements=["key", "month"], set_={"characters": total}, where=total <= quota
-        )
+        row = {"key": key, "month": month, "characters": n_characters}
         with self.database.begin() as connection:
-            done = connection.execute(insertion, execution_options={"preserve_rowcount": True})
+            done = connection.execute(self._adding(quota), row, execution_options={"preserve_rowcount": True})
             return month if done.rowcount > 0 else None
+
+    def _adding(self, quota: int | None = None) -> Insert:
+        """Return the statement that adds to what keys have used in a month, unless that would exceed a quota."""
+        insertion = self.database.insert(USAGE)
+        total = USAGE.c.characters + insertion.excluded.characters
+        is_within = None if quota is None else total <= quota
+        return insertion.on_conflict_do_update(
+            index_elements=["key", "month"], set_={"characters": total}, where=is_within
+        )
 
     def count(self, key: str, n_characters: int, month: str | None = None) -> None:
         """Add to what a key has used in a month, now by default. The next :meth:`flush` writes it."""
@@ -130,16 +135,13 @@ class Store:
         """Write the usage; keep it for the next time if it cannot be written."""
         with self._lock:
             counts, self._uncounted = self._uncounted, Counter()
-        insertion = self.database.insert(USAGE)
-        total = USAGE.c.characters + insertion.excluded.characters
-        insertion = insertion.on_conflict_do_update(index_elements=["key", "month"], set_={"characters": total})
         # In order, so that servers that write at the same time do not wait for each other.
         rows = [{"key": key, "month": month, "characters": n} for (key, month), n in sorted(counts.items()) if n]
         if not rows:
             return
         try:
             with self.database.begin() as connection:
-                connection.execute(insertion, rows)
+                connection.execute(self._adding(), rows)
         except BaseException:
             with self._lock:
                 self._uncounted.update(counts)
