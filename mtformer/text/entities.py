@@ -315,8 +315,8 @@ def outside_codes(change: Callable[[str], str], text: str) -> str:
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from two to twelve that a text spells out."""
-    values = _SPELLED_OUT.get(base_language(language))
+    values = _SPELLED_OUT.get(base_language(language), {})
     for word in _WORD.finditer(text) if values else ():
-        value = values.get(word[0].lower()) if values else None
+        value = values.get(word[0].lower())
         if value is not None:
             yield Entity(word.start(), word[0], f"word {value}", FEW if str(value) in _FEW_VALUES else MANY)
