@@ -30,7 +30,7 @@ from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out
 from mtformer.runs.folder import find_model
-from mtformer.search.engine import fill_batches
+from mtformer.search.engine import fill_batches, longest_first
 from mtformer.support.errors import UserError
 
 _BATCH_TOKENS = 4096
@@ -139,7 +139,7 @@ def measure(model: nn.Module, asked: Sequence[Question]) -> list[Head]:
     lengths = [max(len(question.src), len(question.tgt) + 1) for question in asked]
     weights: dict[str, list[Tensor]] = defaultdict(list)  # by attention: (B, H, 3), see _heads
     is_subject: list[bool] = []
-    for batch in fill_batches(sorted(range(len(asked)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
+    for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
         rows = [asked[i] for i in batch]
         is_subject += [row.is_subject for row in rows]
         src = pad([row.src for row in rows], SPECIAL_IDS.pad)  # (B, S)

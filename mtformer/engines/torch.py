@@ -72,7 +72,7 @@ class TorchEngine(BatchedEngine):
         self._alignment_heads = [
             heads or all_heads(model.architecture) for model, heads in zip(models, chosen, strict=True)
         ]
-        self._device = next(models[0].parameters()).device
+        self._device = models[0].device
         self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
         self._packers = {precision: Packer(precision) for precision in get_args(Precision)}

@@ -186,7 +186,7 @@ class Explainer:
 
     def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor, int]:
         """Return the source (1, S), the decoder's input (1, T), and how many ids at its start are forced."""
-        device = next(self.engine.model.parameters()).device
+        device = self.engine.model.device
         forced = self.tokenizer.prefixes.tgt
         tgt_in = torch.tensor([[self._special_ids.start, *forced, *tgt]], device=device)
         return torch.tensor([src], device=device), tgt_in, len(forced)

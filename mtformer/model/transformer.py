@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from mtformer.model.architecture import Architecture
@@ -40,6 +41,11 @@ class Transformer(nn.Module):
         self.encoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
         self.decoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
         self._init_weights()
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return self.tgt_embedding.weight.device
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
         """Predict every target token from those before it (teacher forcing).

@@ -50,7 +50,7 @@ def cross_attention(
         targets: ids without EOS.
         forced: ids before those of each target, which have no row.
     """
-    device, special_ids = next(model.parameters()).device, model.architecture.special_ids
+    device, special_ids = model.device, model.architecture.special_ids
     lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
     start, first = [special_ids.start, *forced], len(forced)
     for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):

@@ -241,8 +241,7 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
         n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())
         n_parameters = f"{n_trained:,} of {n_parameters}"
     n_tokens = f"{tokenizer.vocab_size:,}"
-    device = next(model.parameters()).device.type
-    where = f"{ranks.size} × {device}" if ranks.size > 1 else device
+    where = f"{ranks.size} × {model.device.type}" if ranks.size > 1 else model.device.type
     if config.training.threads > 1 and computes_in_threads(model):
         where += f", {config.training.threads} threads"
     if is_sharded(model):

@@ -45,9 +45,9 @@ def is_sharded(model: nn.Module) -> bool:
     return bool(_sharded_modules(model))
 
 
-def computes_in_threads(model: nn.Module) -> bool:
+def computes_in_threads(model: Transformer) -> bool:
     """Return whether threads may compute with ``model`` side by side: on a CPU, with all weights at hand."""
-    return next(model.parameters()).device.type == "cpu" and not is_sharded(model)
+    return model.device.type == "cpu" and not is_sharded(model)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class Trainer:
         self.folder = folder
         self.table = ValidationTable(config.training.early_stopping_metric, with_samples=show_samples)
         self.pace = Pace()
-        self.device = next(model.parameters()).device
+        self.device = model.device
         self.ranks = ranks
         self.updater = Updater(model, config.training, self.ranks)
         self.files = RunFiles(folder, config, tokenizer, data, validator, self.updater)

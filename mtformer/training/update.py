@@ -67,7 +67,7 @@ class Updater:
         self.model = model
         self.settings = settings
         self.ranks = ranks
-        self.device = next(model.parameters()).device
+        self.device = model.device
         self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None

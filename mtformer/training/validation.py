@@ -22,7 +22,7 @@ from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.lora import merged
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import choose_heads
-from mtformer.search.engine import SearchRequest, fill_batches, results_of
+from mtformer.search.engine import SearchRequest, fill_batches, longest_first, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
@@ -186,9 +186,8 @@ class Validator:
 
     def _score(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
         """Score the model on the pairs of a direction."""
-        device = next(model.parameters()).device
         loss = self._loss(valid, model, ranks)
-        with autocast(device, self._search_precision(device)):
+        with autocast(model.device, self._search_precision(model.device)):
             hypotheses = ranks.unshare(self._translate(valid, model, ranks.share(valid.pairs)))
         references = [pair.tgt for pair in valid.pairs]
         scores = {"loss": loss, "bleu": bleu(hypotheses, references, valid.tokenize).value}
@@ -227,20 +226,18 @@ class Validator:
         )
 
     def _expected_search(self, valid: _ValidSet, model: Transformer) -> float:
-        device = next(model.parameters()).device
         references = [valid.corpus.tgt[i][:-1].tolist() for i in range(len(valid.corpus))]
         requests = [
             SearchRequest(valid.corpus.src[i].tolist(), self._search, len(row), row) for i, row in enumerate(references)
         ]
         lengths = valid.corpus.src.lengths.tolist()
-        order = sorted(range(len(requests)), key=lambda i: -lengths[i])
-        batches = fill_batches(order, lengths, self._search.batch_tokens)
+        batches = fill_batches(longest_first(lengths), lengths, self._search.batch_tokens)
         engine = TorchEngine(merged(model), n_threads=1)
 
         def search(batch: Sequence[int]) -> None:
             results_of(engine, [requests[i] for i in batch])
 
-        with autocast(device, self._search_precision(device)):
+        with autocast(model.device, self._search_precision(model.device)):
             return expected_seconds(
                 batches,
                 lambda batches: list(self._threads.map(search, batches)),
@@ -276,9 +273,8 @@ class Validator:
     @torch.inference_mode()
     def _summed_loss(self, valid: _ValidSet, model: Transformer, planned: PlannedBatch) -> tuple[float, int]:
         """Return the loss of a batch and how many tokens it is the sum of."""
-        device = next(model.parameters()).device
-        batch = make_batch(valid.corpus, *planned).to(device)
-        with autocast(device, self._config.training.precision):
+        batch = make_batch(valid.corpus, *planned).to(model.device)
+        with autocast(model.device, self._config.training.precision):
             return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
     def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
