@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_N_TO_IDENTIFY = 2_000  # lines of a text whose language is looked at, which takes 0.5 s
+
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
 _ALL, _REUSED = "all", "reused"
 _FEW = 10  # doubtful translations that are listed even if they are most of all
@@ -117,7 +119,7 @@ class TranslationJob(Job[Paragraph]):
                 return [self._stand_in(window[index], f"failed: {error}", empty)]
 
             texts = ["" if unit.problem else unit.text for unit in window]
-            is_long = window[0].number == 1 and len(texts) >= N_TEXTS  # for few lines, the identifier takes too long
+            is_long = window[0].number == 1 and len(texts) >= _N_TO_IDENTIFY
             if is_long and (warning := language_warning("the input", {translator.src_lang: texts[:N_TEXTS]})):
                 log.warning("%s", warning)
             places = [self.place(unit.number) for unit in window]
