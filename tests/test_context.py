@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from browser import Opener, needs_browser
 from conftest import Project
+from playwright.sync_api import expect
 
 from mtformer import Translator
 from mtformer.bundle.format import load_bundle
@@ -185,6 +187,19 @@ def test_explain_shows_the_last_sentence_after_the_one_before(model: Project) ->
         assert trace["target"]["text"] == f"{it} sieht."
         read = "".join(token["text"] for token in trace["source"]["tokens"])
         assert read == f"▁The▁{noun}▁sleeps.{CONTEXT}▁It▁sees.</s>"
+
+
+@needs_browser
+def test_a_lesson_says_what_is_read_first(model: Project, opener: Opener, tmp_path: Path) -> None:
+    lesson = tmp_path / "lesson.html"
+    result = model.mtformer("explain", "--model", "runs/config", "The dog runs. It sees.", "--output", lesson)
+    assert result.status == 0, result.stderr
+    with opener(lesson) as page:
+        for text, n_contexts in (("", 1), ("It sees.", 0), ("It eats. The cat runs. It sees.", 1)):
+            if text:
+                page.get_by_label("Sentence", exact=True).fill(text)
+            page.wait_for_selector("main[aria-busy=false]")
+            expect(page.get_by_text("The sentence before <context> is read")).to_have_count(n_contexts)
 
 
 def test_what_the_model_reads(model: Project) -> None:

@@ -3,6 +3,7 @@
 
 function tokensSection(trace) {
   const unusual = trace.source.tokens.some((token) => token.kind === "byte");
+  const follows = trace.source.tokens.some((token) => token.text === "<context>"); // which no text contains
   const source = el(
     "div",
     {},
@@ -14,6 +15,7 @@ function tokensSection(trace) {
         "The tokenizer cuts the text into tokens, and the model knows each token by its id. ▁ marks the start of a word; frequent words are one token, rare ones several. </s> (dashed) ends the sentence.",
       ),
       unusual && [" ", say("Characters that the vocabulary lacks are spelled as bytes (tinted), such as <0xE2>.")],
+      follows && [" ", say("The sentence before <context> is read, but not translated.")],
     ),
     el(
       "div",
