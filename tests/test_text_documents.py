@@ -86,11 +86,19 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
         ("A word\n: what it means\n:   or not\n", "A WORD\n: WHAT IT MEANS\n:   OR NOT\n"),
         ("{% note %}\nA dog.\n{% endnote %}\n", "{% note %}\nA DOG.\n{% endnote %}\n"),
         ("One\rtwo.\r\rThree\n", "ONE TWO.\r\rTHREE\n"),
+        ("A dog.\n{: .note }\n\n# Two {#two .big}\n", "A DOG.\n{: .note }\n\n# TWO {#two .big}\n"),
+        ('[One](x){ .big } and ![two](y){ width="3" }.\n', '[ONE](x){ .big } AND ![TWO](y){ width="3" }.\n'),
+        ("See [[a dog]], [[b|two]] or ![[c.png]] here.\n", "SEE [[a dog]], [[b|two]] OR ![[c.png]] HERE.\n"),
     ],
 )
 def test_markdown_keeps_lines_that_mean_something(source: str, expected: str) -> None:
     assert translated(source, "a.md", identity).decode() == source
     assert translated(source, "a.md").decode() == expected
+
+
+def test_the_backslash_of_a_hard_line_break_in_markdown_is_not_translated() -> None:
+    assert units("One dog \\\nand \\\\\ntwo\\\n", "a.md") == ["One dog", "and <1/> two\\"]
+    assert translated("One dog \\\r\nand two\r\n", "a.md").decode() == "ONE DOG \\\r\nAND TWO\r\n"
 
 
 SUBTITLES = """1

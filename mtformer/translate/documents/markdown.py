@@ -23,21 +23,25 @@ _FRONT_MATTER = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# Lines that extensions of Markdown read: alerts, containers, admonitions, tags of templates, formulas.
+# Lines that extensions of Markdown read: alerts, containers, admonitions, tags of templates, attributes, formulas.
 _OPAQUE = re.compile(
-    r"^[ \t>]*(?:(?:\[![A-Za-z][\w-]*\]|:{3,}|(?:!!!|\?\?\?\+?|===)[ \t])[^\r\n]*|\{[%{][^\r\n]*[%}]\}[ \t]*$"
+    r"^[ \t>]*(?:(?:\[![A-Za-z][\w-]*\]|:{3,}|(?:!!!|\?\?\?\+?|===)[ \t])[^\r\n]*"
+    r"|\{(?:[%{][^\r\n]*[%}]|:[^{}\r\n]*)\}[ \t]*$"
     r"|\$\$(?:[^$\n]|\n(?![ \t>]*\r?\n))*+\$\$[ \t]*$)",
     re.MULTILINE,
 )
 _CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash before it
 _DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
-_HARD_BREAK = re.compile(r"(?: {2,}|\\)\n[ \t]*")
+_HARD_BREAK = re.compile(r"(?: {2,}| *\\)\n[ \t]*")
+_LAST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # which has no backslash before it
 _NOTE = re.compile(r"\[\^[^\]]+\]:\s+|\[[^\]]+\]:\s*\S+\s*\Z")  # a footnote, or a definition that is none
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ESCAPED = frozenset("_*[](){}#+-.!~`")  # characters that may lose their backslash and get it again
-# What is replaced by a tag: footnotes, formulas, other characters with a backslash, and links to definitions.
+# What is replaced by a tag: footnotes, links of wikis, attributes, formulas, other characters with a backslash, and
+# links to definitions.
 _REFERENCE = re.compile(
-    r"(?P<kept>\[\^[^\[\]]+\]|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
+    r"(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\]|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
+    r"|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
     rf"|(?P<escape>{_ESCAPE.pattern})"
     r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
     r"|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
@@ -147,11 +151,13 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     found: list[Segment] = []
     unit, is_cell = "", level in _CELLS
     for number, (begin, end) in enumerate(spans):
-        following = spans[number + 1][0] if number + 1 < len(spans) else end
+        is_end = number + 1 == len(spans)
+        following = end if is_end else spans[number + 1][0]
+        if not is_end and _LAST_BACKSLASH.search(text, begin, end):
+            end = begin + len(text[begin : end - 1].rstrip())
         unit += text[max(begin, start) : end]
         gap = text[end:following]
-        is_end = number + 1 == len(spans)
-        if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")) or unit.endswith("\\"):
+        if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")):
             if any(map(str.isalpha, unit)):
                 written = unit.replace("\\|", "|") if is_cell else unit
                 # Characters that always have a backslash can get it in a translation.
