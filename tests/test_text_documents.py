@@ -205,7 +205,13 @@ def archive(**contents: str) -> bytes:
 
 NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{uri}:1.0"'
-    for name, uri in (("office", "office"), ("text", "text"), ("draw", "drawing"), ("table", "table"))
+    for name, uri in (
+        ("office", "office"),
+        ("text", "text"),
+        ("draw", "drawing"),
+        ("table", "table"),
+        ("loext", "loext"),
+    )
 )
 CONTENT = f"""<?xml version="1.0" encoding="UTF-8"?>
 <office:document-content {NAMES}><office:body><office:text>
@@ -247,6 +253,28 @@ def test_marks_of_opendocument_stay_inside_of_their_sentence() -> None:
     written = parts(translated(content, "a.odt", backwards))["content.xml"].decode()
     assert f"home. {start}runs{end} {note}dog<office:annotation-end" in written
     assert parts(translated(content, "a.odt", bilingual=True))["content.xml"].decode().count(start) == 1
+
+
+def test_opendocument_has_text_in_shapes_and_content_controls() -> None:
+    shape = "<draw:ellipse><text:p>A cat</text:p></draw:ellipse>"
+    control = "<loext:content-control>dog</loext:content-control>"
+    paragraph = f"<text:p>{shape}A {control} runs.</text:p>"
+    page = re.sub("<office:text>.*</office:text>", paragraph, CONTENT, flags=re.DOTALL)
+    content = archive(**{"content.xml": page})
+    assert units(content, "a.odt") == ["A <1>dog</1> runs.", "A cat"]
+
+
+def test_comments_and_results_of_formulas_in_tables_of_opendocument_stay() -> None:
+    comment = "<office:annotation><text:p>A comment.</text:p></office:annotation>"
+    cells = (
+        f"<table:table-cell>{comment}<text:p>A dog</text:p></table:table-cell>"
+        '<table:table-cell table:formula="of:=[.A1]"><text:p>A dog</text:p></table:table-cell>'
+    )
+    page = re.sub("<office:text>.*</office:text>", cells, CONTENT, flags=re.DOTALL)
+    content = archive(**{"content.xml": page})
+    assert units(content, "a.ods") == ["A dog"]
+    expected = page.replace("A dog", "A DOG", 1).encode()
+    assert parts(translated(content, "a.ods"))["content.xml"] == expected
 
 
 def test_books_are_translated_with_their_contents_and_their_language() -> None:

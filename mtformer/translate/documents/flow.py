@@ -25,6 +25,7 @@ class Role(Enum):
         POINT: stands inside a sentence, without text to translate.
         CODE: stands inside a sentence, with text that stays unchanged.
         READING: a POINT that belongs to the text before it in its element, such as the reading of Chinese characters.
+        COMMENT: a POINT that stays unchanged with all of its content, outside of sentences too.
         NESTED: a POINT with blocks inside.
         LINE_BREAK: breaks a line, which may end a sentence.
         BREAK: separates sentences, such as a tab.
@@ -38,6 +39,7 @@ class Role(Enum):
     POINT = "point"
     CODE = "code"
     READING = "reading"
+    COMMENT = "comment"
     NESTED = "nested"
     LINE_BREAK = "line break"
     BREAK = "break"
@@ -46,7 +48,8 @@ class Role(Enum):
 
 
 _SEPARATING = (Role.BLOCK, Role.TEXT_BLOCK, Role.HIDDEN)
-_OPAQUE = (Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Role.BREAK, Role.HIDDEN)
+_KEPT = (Role.COMMENT, Role.HIDDEN)
+_OPAQUE = (*_KEPT, Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Role.BREAK)
 _KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK, Role.SENTENCE: Kind.BREAK}
 _SPACE = " \t\r\n\f\ufeff"
 _SPACES = re.compile(f"[{_SPACE}]+")
@@ -87,7 +90,7 @@ class Flow:
             kind, _, _, _ = self.source.tokens[number]
             is_tag = kind in (TokenKind.START, TokenKind.END, TokenKind.EMPTY)
             role = self.role(number) if is_tag else Role.POINT
-            is_skipped = role is Role.HIDDEN or (role in _OPAQUE and in_text[-1])
+            is_skipped = role in _KEPT or (role in _OPAQUE and in_text[-1])
             following = (self.source.end(number) if is_skipped else number) + 1
             if role in _SEPARATING or not in_text[-1]:
                 yield from self._stretch(first, number)

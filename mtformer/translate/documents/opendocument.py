@@ -14,10 +14,12 @@ from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDoc
 _ROLES = {
     **dict.fromkeys(("text:p", "text:h"), Role.TEXT_BLOCK),
     **dict.fromkeys(
-        ("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base"), Role.INLINE
+        ("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base", "loext:content-control"),
+        Role.INLINE,
     ),
-    **dict.fromkeys(("text:note", "draw:frame", "draw:custom-shape", "draw:g", "draw:rect", "draw:a"), Role.NESTED),
     **dict.fromkeys(("text:tracked-changes", "office:scripts"), Role.HIDDEN),
+    "office:annotation": Role.COMMENT,
+    "text:note": Role.NESTED,
     "text:ruby-text": Role.READING,
     "text:tab": Role.BREAK,
     "text:line-break": Role.LINE_BREAK,
@@ -26,14 +28,18 @@ _FIELD = re.compile(  # whose text LibreOffice computes
     r"text:(?:page|date|time|author|chapter|file|title|subject|sequence|reference|bookmark-ref|note-ref|note-citation)"
 )
 _CODE = re.compile(rf'text:style-name="[^"]*(?:{CODE_WORD}|Source_20_Text)')
+_FORMULA = re.compile(r"\stable:formula=")
 _PARTS = ("content.xml", "styles.xml")
 
 
 def _role(source: MarkupSource, number: int) -> Role:
     kind, name, start, end = source.tokens[number]
-    role = _ROLES.get(name, Role.CODE if _FIELD.match(name) else Role.POINT)
+    other = Role.CODE if _FIELD.match(name) else Role.NESTED if name.startswith("draw:") else Role.POINT
+    role = _ROLES.get(name, other)
     if kind is TokenKind.START and role in (Role.TEXT_BLOCK, Role.INLINE) and _CODE.search(source.text, start, end):
         return Role.HIDDEN if role is Role.TEXT_BLOCK else Role.CODE
+    if name == "table:table-cell" and _FORMULA.search(source.text, start, end):
+        return Role.HIDDEN
     return role
 
 
