@@ -69,6 +69,9 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "It is 5&nbsp;km away.",
         "It is <b>H<sub>2</sub>O</b>, not C<sub>6</sub>H<sub>12</sub>O<sub>6</sub>, <b>A</b>ndrea (or H<sub>2</sub>O).",
         "{0}{1} and 🙂{2}",
+        "Press <enter> to run git clone <url> <dir> (or <b>write <path>, <name></b>).",
+        "Use --output=&lt;file&gt; &lt;name&gt;.",
+        "<b> A dog",
     ],
 )
 def test_marks_that_are_glued_to_something_stay_so(text: str) -> None:

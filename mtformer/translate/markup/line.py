@@ -4,8 +4,10 @@ The marks of each segment become a tree over the text that remains.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED
@@ -129,6 +131,7 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
     builder = _Builder(escaped="&" in text and unescape(text) != text)  # not of "AT&T;": no entity has this name
     position, is_after_single = 0, False
+    marks = _without_lone_tags(text, marks)
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
         start, end = _with_glue(text, mark, position, limit)
         builder.add_text(text[position:start])
@@ -142,6 +145,23 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
         position, is_after_single = end, mark.role not in (Role.OPEN, Role.CLOSE)
     builder.add_text(text[position:])
     return builder.segment()
+
+
+def _without_lone_tags(text: str, marks: Sequence[Mark]) -> list[Mark]:
+    """Read tags that stand apart and are never closed as words, as in ``cp <source> <target>``."""
+    opened = defaultdict[str, list[int]](list)
+    for number, mark in enumerate(marks):
+        if mark.role is Role.OPEN:
+            opened[mark.name].append(number)
+        elif mark.role is Role.CLOSE and opened[mark.name]:
+            opened[mark.name].pop()
+    found = list(marks)
+    for number in chain.from_iterable(opened.values()):
+        mark = marks[number]
+        before, after = text[mark.start - 1 : mark.start], text[mark.end : mark.end + 1]
+        if not before.isalnum() and (not after.strip() or after in _CLOSING_PUNCTUATION):
+            found[number] = replace(mark, role=Role.WORD)
+    return found
 
 
 def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
