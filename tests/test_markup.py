@@ -72,6 +72,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "Press <enter> to run git clone <url> <dir> (or <b>write <path>, <name></b>).",
         "Use --output=&lt;file&gt; &lt;name&gt;.",
         "<b> A dog",
+        '<i class="icon"></i>Old dogs <a href="#"><img src="x">run</a>.<br>🙂So do <i></i> cats',
     ],
 )
 def test_marks_that_are_glued_to_something_stay_so(text: str) -> None:

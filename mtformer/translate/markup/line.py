@@ -142,6 +142,8 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
                 builder.close(text[start:end], mark.name)
             case _:
                 builder.add_single(text[start:end], glued=is_after_single and start == position)
+        if mark.role is not Role.OPEN and _is_letter_of_word(text[end : end + 1]):
+            builder.glue_last()
         position, is_after_single = end, mark.role not in (Role.OPEN, Role.CLOSE)
     builder.add_text(text[position:])
     return builder.segment()
@@ -187,6 +189,11 @@ def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
             return start, end
 
 
+def _is_letter_of_word(character: str) -> bool:
+    """Tell whether spaces separate a character from other words, unlike a Chinese one."""
+    return character.isalnum() and len(word_spans(f"a{character}")) == 1
+
+
 class _Builder:
     """Puts a segment together from left to right."""
 
@@ -219,6 +226,11 @@ class _Builder:
         self._open[-1].node.children.append(Node(written, None, len(self._text), len(self._text), spaced))
         self._after_single = True
 
+    def glue_last(self) -> None:
+        """Note that the last mark is glued to the word after it, if nothing is before it."""
+        outer = self._open[-1].node
+        outer.children[-1].is_glued = outer.children[-1].end == outer.start
+
     def open(self, written: str, name: str) -> None:
         if len(self._open) > _DEEPEST:
             self.add_single(written)
@@ -236,7 +248,7 @@ class _Builder:
             self._n_unopened += 1
             outer = self._open[-1].node
             is_apart = self._text[-1:] in ("", " ")
-            outer.children = [Node("", written, outer.start, len(self._text), is_apart, outer.children)]
+            outer.children = [Node("", written, outer.start, len(self._text), is_apart, children=outer.children)]
             return
         while True:
             pair = self._open.pop()

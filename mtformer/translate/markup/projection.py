@@ -20,7 +20,8 @@ class Node:
         closing: the second mark; empty if the pair ends after the segment, None of a single mark.
         start: where the text inside starts, in characters of the segment's text.
         end: where it ends.
-        spaced: whether it is glued neither to a word of a language with spaces nor to another single mark.
+        spaced: whether it is glued neither to a word of a language with spaces nor to another single mark before it.
+        is_glued: whether it stands at the start, glued to the word after it.
         children: the nodes inside.
     """
 
@@ -29,6 +30,7 @@ class Node:
     start: int
     end: int
     spaced: bool = True
+    is_glued: bool = False
     children: list["Node"] = field(default_factory=list)
 
 
@@ -40,11 +42,13 @@ class _Chunk:
         text: its text.
         spaced: whether a space separates it from the previous part.
         is_mark: whether it is a mark without words inside.
+        is_glued: whether no space follows.
     """
 
     text: str
     spaced: bool
     is_mark: bool = False
+    is_glued: bool = False
 
 
 class _Place(NamedTuple):
@@ -129,7 +133,8 @@ class Projection:
                 chunks += inner
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
-                chunks.append(_Chunk(node.opening + (node.closing or ""), spaced, is_mark=True))
+                is_glued = node.is_glued and stretch.start == within.start
+                chunks.append(_Chunk(node.opening + (node.closing or ""), spaced, is_mark=True, is_glued=is_glued))
         self._write_atoms(chunks, range(position, within.stop))
         return chunks
 
@@ -142,7 +147,8 @@ class Projection:
     def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
         """Tell whether a space goes before ``text`` of the translation, as in the translation without marks."""
         if chunks and chunks[-1].is_mark:
-            return not (text.startswith(_NO_SPACE_BEFORE) or unescape(chunks[-1].text).isspace())
+            last = chunks[-1]
+            return not (last.is_glued or text.startswith(_NO_SPACE_BEFORE) or unescape(last.text).isspace())
         return otherwise
 
     def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:
