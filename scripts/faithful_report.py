@@ -1,6 +1,6 @@
 """Translate lines with numbers, dates, amounts, addresses, codes and names, and print how many of these are kept.
 
-The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 24 kinds, nine for each kind and
+The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 26 kinds, nine for each kind and
 language; with --several, they have two or three values each, and are in English or German. A value is kept if it is in
 the translation as often as in the source, in the source's or in the target's way of writing it, and no digit of the
 translation belongs to anything else. With --language, nothing is translated: a value is kept if slots stand for it in a
@@ -13,11 +13,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from mtformer.runs.folder import find_model
+from mtformer.text.dates import find_dates, write_date
 from mtformer.text.entities import written_for
 from mtformer.text.slots import with_slots
 from mtformer.translate.translator import Translator
@@ -57,6 +59,16 @@ def _decimal(rng: Random, language: str) -> str:
     return f"{rng.randrange(2, 400)}{'.' if language in ('en', 'zh') else ','}{rng.randrange(1, 100):02}"
 
 
+def _written_date(rng: Random, language: str, *, has_year: bool) -> str:
+    """Draw a date with the name of a month, for English with the month first in half of the cases."""
+    year = f"{rng.randrange(1950, 2030)}-" if has_year else ""
+    date = write_date(f"{year}{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}", language)
+    if language == "en" and rng.random() < 0.5:
+        day, month, *of_year = date.split()
+        return f"{month} {day}, {of_year[0]}" if of_year else f"{month} {day}"
+    return date
+
+
 def unknown_word(rng: Random) -> str:
     """Make up a name."""
     return rng.choice(_SYLLABLES) + "".join(rng.choice(_SYLLABLES).lower() for _ in range(rng.randrange(1, 3)))
@@ -86,6 +98,8 @@ KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
         "date",
         lambda rng, _: f"{rng.randrange(1950, 2030)}-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}",
     ),
+    "written date": ("date", partial(_written_date, has_year=True)),
+    "day and month": ("date", partial(_written_date, has_year=False)),
     "time": ("time", lambda rng, _: f"{rng.randrange(13, 24)}:{rng.randrange(10, 60)}"),
     "amount": ("amount", lambda rng, language: _CURRENCIES[language].format(rng.randrange(13, 9_999))),
     "exact amount": ("amount", lambda rng, language: _CURRENCIES[language].format(_decimal(rng, language))),
@@ -148,7 +162,8 @@ def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
     rest = _plain(translation)
     for kind, value in sorted(line.values, key=lambda value: -len(value.text)):
         core = _core(kind, value)
-        forms = (_plain(core), _plain(written_for(core, src_lang, tgt_lang)))
+        dates = [write_date(date, tgt_lang) for _, _, date in find_dates(f"on {value}", src_lang)]
+        forms = tuple(map(_plain, (core, *dates, written_for(core, src_lang, tgt_lang))))
         form = next((form for form in forms if form in rest), None)
         if form is None and kind != "small number":
             return False

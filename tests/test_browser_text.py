@@ -15,7 +15,7 @@ from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from test_guard import NUMBERS
-from test_slots import IN_PLACE, STARTS
+from test_slots import DATES, IN_PLACE, STARTS
 
 import mtformer.browser
 import mtformer.explain
@@ -195,6 +195,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
+        lines += [text for _, text, _ in DATES]
         lines += [line.text for pair in WITH_SLOTS[:6] for line in list(faithful_lines(pair[:2], seed=1))[::8]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []

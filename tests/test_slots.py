@@ -20,6 +20,7 @@ from mtformer.search.hypothesis import Hypothesis
 from mtformer.text import entities
 from mtformer.text.entities import outside_codes, written_for
 from mtformer.text.glossary import Glossary
+from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import (
     OF_KIND,
@@ -102,7 +103,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
     ("language", "text", "slotted"),
     [
         ("zh", "３５０元，１２：３０", "<M>元，<M>"),
-        ("zh", "3亿5000万人，12月5日，3万5", "<M>人，12月<M>日，<M>"),
+        ("zh", "3亿5000万人，12月5日，3万5", "<M>人，<M>，<M>"),
         ("zh", "1万2千3百人，３万５，3万500", "<M>人，<M>，<M>"),
         ("zh", "8个人，3万50，3.5万5，3万,5万，3万5、6", "<M>个人，3万50，3.5万5，3万,5万，3万5、<M>"),  # nobody knows
         ("zh", "3-5月有10～20人，2万-3万", "3-5月有<M>人，<M>-<M>"),
@@ -365,6 +366,53 @@ def test_long_texts_are_searched_in_linear_time(text: str, language: str) -> Non
 )
 def test_numbers_are_written_as_in_the_target_language(number: str, src_lang: str, tgt_lang: str, written: str) -> None:
     assert written_for(number, src_lang, tgt_lang) == written
+
+
+DATES = [  # languages, a text, and what its slots stand for in the translation
+    (
+        "de-en",
+        "Am 24. Dezember 2025 um 18:30, am 3. Mai und 1. MÄRZ.",
+        ["24 December 2025", "18:30", "3 May", "1 March"],
+    ),
+    (
+        "en-de",
+        "On May 24, 2025, the 4th of July, 24 Dec. 2025 and until May 5",
+        ["24. Mai 2025", "4. Juli", "24. Dezember 2025", "5. Mai"],
+    ),
+    ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3,5", "32", "10:45"]),
+    ("en-fr", "1 May 2020, May 31st, Sept. 2, 2020", ["1er mai 2020", "31 mai", "2 septembre 2020"]),
+    ("fr-en", "Le 1er mai 2020 et le 14 juillet.", ["1 May 2020", "14 July"]),
+    ("zh-en", "我们2025年12月24日见，5月3号也行，12月见。", ["24 December 2025", "3 May"]),
+    ("en-zh", "See you on 24 December 2025 or 5 May.", ["2025年12月24日", "5月5日"]),
+    ("cs-es", "Přijdu 24. prosince 2025 v 18:00.", ["24 de diciembre de 2025", "18:00"]),
+    ("es-cs", "El 3 de mayo de 2020.", ["3. května 2020"]),
+    ("ru-de", "Он родился 5 мая 1980 года.", ["5. Mai 1980"]),
+    (
+        "de-en",
+        "Version 1.24. Mai, 12-24. Mai, 30 Maikäfer und 2. Dez. 2020",
+        ["1.24", "12-24", "30", "2 December 2020"],
+    ),
+    ("en-tr", "On 3 May 2020", ["3", "2020"]),  # whose months are not known here
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings"), DATES)
+def test_a_date_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
+    found = with_slots(text, *languages.split("-"))
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+    translation = ", ".join(found.fillings.values())
+    assert lost_numbers(text, translation, languages.split("-")) == []
+
+
+def test_pairs_share_a_slot_for_a_date() -> None:
+    pair = SentencePair("On December 24, 2025 at 10:45 he died.", "Er starb am 24. Dezember 2025 um 10:45.")
+    found = pair_with_slots(pair, ("en", "de"), Random(1))
+    assert found is not None
+    assert list(map(shown, found)) == ["On <M> at <M> he died.", "Er starb am <M> um <M>."]
+    other = pair_with_slots(pair._replace(tgt="Er starb am 25. Dezember 2025 um 10:45."), ("en", "de"), Random(1))
+    assert other is not None
+    assert shown(other.src) == "On December 24, <M> at <M> he died."
 
 
 def test_pairs_get_the_same_slots_on_both_sides() -> None:

@@ -124,20 +124,19 @@ const NOUN = new RegExp( // of German
 class SlotMaker {
   constructor(tokenizer, slots, src, tgt) {
     Object.assign(this, { tokenizer, slots, src, tgt });
+    this.dates = (src.dates?.patterns ?? []).map((pattern) => new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu"));
   }
 
   /** A text with slots; null if it has nothing that needs any. */
   make(text) {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
-    const entities = this.candidates(text);
-    entities.sort((a, b) => a.start - b.start || b.text.length - a.text.length); // of two that overlap, the first counts
+    const entities = this.candidates(text).sort(inOrder); // of two that overlap, the first counts
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
     const names = [];
     for (const entity of entities) {
-      const { start, text: written, kind, number } = entity;
-      const unit = number ? written.replace(number, "") : "";
-      if (start < place || (!this.tgt.has_latin_units && LATIN_UNIT.test(unit))) continue;
+      const { start, text: written, kind, number = "" } = entity;
+      if (start < place || !this.suits(entity)) continue;
       if (kind === "names") names.push(written);
       if (free[kind].length) {
         const slot = free[kind].shift();
@@ -154,15 +153,22 @@ class SlotMaker {
   withNumbers(text) {
     let [changed, place] = ["", 0];
     for (const entity of this.entities(text)) {
-      if (entity.start < place) continue;
+      if (entity.start < place || !this.suits(entity)) continue;
       changed += text.slice(place, entity.start) + this.written(entity);
       place = entity.start + entity.text.length;
     }
     return changed + text.slice(place);
   }
 
+  /** Whether the target language has the same unit, or month: see mtformer/text/entities.py. */
+  suits({ text, number = "", date }) {
+    if (date) return this.tgt.dates !== null;
+    return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, ""));
+  }
+
   /** An entity as the target language writes it: 3.500 € for €3,500. */
-  written({ text, number = "" }) {
+  written({ text, number = "", date }) {
+    if (date) return writeDate(date, this.tgt);
     const written = text.replace(number, () => writtenFor(number, this.src, this.tgt));
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
     if (this.tgt.has_signs_behind) return inAscii(written).replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
@@ -182,8 +188,16 @@ class SlotMaker {
     return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
-  /** What a slot can stand for, in order, each { start, text, kind, number }; amounts first with their unit, then alone. */
+  /** What a slot can stand for, in order, each { start, text, kind, number, date }; amounts first with their unit, then alone. */
   entities(text) {
+    const dates = this.dates.flatMap((pattern) => Array.from(text.matchAll(pattern), ({ 0: written, index, groups }) => {
+      const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(groups.month.toLowerCase()));
+      return { start: index, text: written, kind: "many", date: { ...groups, month } };
+    }));
+    return [...dates, ...this.numbersAndCodes(text)].sort(inOrder);
+  }
+
+  numbersAndCodes(text) {
     return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
       const { short, number, plain, groups: grouped, range } = groups;
       if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
@@ -261,6 +275,16 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const alone = values.join() === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
   if (!before && !after) return alone;
   return [{ start: first - minus, text: text.slice(first - minus, end + after.length), kind, number }, ...alone];
+}
+
+function inOrder(a, b) {
+  return a.start - b.start || b.text.length - a.text.length;
+}
+
+/** Writes a date { year, month, day }, months from 0 on, in a language: mtformer/text/dates.py. */
+function writeDate({ year, month, day }, { base, dates }) {
+  const parts = { year, month: dates.months[month], day: base === "fr" && Number(day) === 1 ? "1er" : Number(day) };
+  return dates.written.replace(/\[(.*)\]/, year ? "$1" : "").replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
 }
 
 function inAscii(text) {

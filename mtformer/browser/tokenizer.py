@@ -11,6 +11,7 @@ from typing import Any
 from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
 from mtformer.text import languages
+from mtformer.text.dates import describe_dates
 from mtformer.text.entities import FALSE_UNITS
 from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
@@ -81,6 +82,7 @@ def _language(code: str) -> dict[str, Any]:
             **{"pattern": large_words(code, of_money=False), "of_money": large_words(code, of_money=True)},
             "plurals": large_plurals(code),
         },
+        "dates": describe_dates(code),
     }
 
 

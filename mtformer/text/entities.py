@@ -1,10 +1,11 @@
 """Numbers and codes in texts, which a translation keeps, and how another language writes the numbers."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from mtformer.text.dates import find_dates, write_date, writes_dates
 from mtformer.text.languages import (
     UNDETERMINED,
     base_language,
@@ -141,10 +142,11 @@ class Entity(NamedTuple):
     Attributes:
         start: where it starts, in characters.
         text: as it is written.
-        value: what is the same for 3,500 and 3.500, for 3万 and 30,000, for 1.5 million and 1,500,000, and for 9 pm and
-            21:00.
+        value: what is the same for 3,500 and 3.500, for 3万 and 30,000, for 1.5 million and 1,500,000, for 9 pm and
+            21:00, and for May 3 and 5月3日.
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500.
+        has_month: whether it is a date with the name of a month.
     """
 
     start: int
@@ -152,6 +154,7 @@ class Entity(NamedTuple):
     value: str
     kind: str
     number: str = ""
+    has_month: bool = False
 
     @property
     def end(self) -> int:
@@ -160,6 +163,8 @@ class Entity(NamedTuple):
 
     def written_for(self, src_lang: str, tgt_lang: str) -> str:
         """Return it as another language writes it: 3.500 € for €3,500."""
+        if self.has_month:
+            return write_date(self.value, tgt_lang)
         written = self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
         if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
             return written
@@ -175,20 +180,30 @@ class Entity(NamedTuple):
         return f"{slot} " if self.number.endswith(("'", "’")) else slot
 
     def suits(self, language: str) -> bool:
-        """Tell whether a language has the same unit: not one in Latin letters if it is written in others."""
+        """Tell whether a language has the same unit, not one in Latin letters if it is written in others, or month."""
+        if self.has_month:
+            return writes_dates(language)
         unit = self.text.replace(self.number, "") if self.number else ""
         return has_latin_units(language) or not _LATIN_UNIT.search(unit)
 
 
-def find_entities(text: str, language: str) -> Iterator[Entity]:
-    """Yield the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
+def find_entities(text: str, language: str) -> Iterable[Entity]:
+    """Return the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
-    A range comes before its two numbers, and a number with "million" or "pm" before itself. The number 1 alone is left
-    out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a name in other languages, and
-    what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
+    A range comes before its two numbers, a date before its day, and a number with "million" or "pm" before itself. The
+    number 1 alone is left out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a name
+    in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
+    if not _MAY_BE_FOUND.search(text):
+        return ()
+    found = _numbers_and_codes(text, language)
+    dates = [Entity(start, date, value, MANY, has_month=True) for start, date, value in find_dates(text, language)]
+    return sorted([*dates, *found], key=lambda each: (each.start, -each.end)) if dates else found
+
+
+def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
     is_chinese, is_english = base_language(language) in _CHINESE_LANGUAGES, base_language(language) == _ENGLISH
-    for match in _FOUND.finditer(text) if _MAY_BE_FOUND.search(text) else ():
+    for match in _FOUND.finditer(text):
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
@@ -298,7 +313,7 @@ def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """Write the numbers of a text as another language does; all else stays as it is."""
     parts, place = [], 0
     for entity in find_entities(text, src_lang):
-        if entity.start >= place:
+        if entity.start >= place and entity.suits(tgt_lang):
             parts += [text[place : entity.start], entity.written_for(src_lang, tgt_lang)]
             place = entity.end
     return "".join([*parts, text[place:]])
