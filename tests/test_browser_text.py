@@ -175,6 +175,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "2 of 3 million, 2 bis 3 Tausend, 2, 3 million, $4 or $5 million and 4 or 5-6 million",
             "2 million to 3 million",
             "At 10:45 PM, 9 a.m. or 12:05 am, not 8 p.m.",
+            "Um 18:30 Uhr, 12 Uhr, 8.05 UHR, von 8 bis 17 Uhr, 7 Uhren, 18-Uhr-Nachrichten",
+            "18 Uhr 30, 24 Uhr, à 18h30, 7 h 05, 5 h, 5h 7",
             "1.5 million dogs, $2-3 billion, 1 million, 5 Thousand, 2010 million, 3 millionaires, 1.2345 thousand",
             "1,5 Mio. Hunde, 3 Milliarden €, 2 millions de chiens, 2 millions d'euros, $8-million",
             "3,5 milionů psů, 9 am",

@@ -28,11 +28,17 @@ const DATE =
   "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
 const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
 const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
-const TWELVE_HOURS = new RegExp( // 10:45 pm, 9 a.m., whose last full stop may end the sentence
-  "(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-3])(?:[:.](?<minutes>[0-5]\\p{Nd}))?[ \\u00a0\\u202f]?" +
-    `(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!["'”’“»)]*$))?)`,
-  "iuy",
-);
+const [HOUR, MINUTE] = ["(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-4])", "(?<minutes>[0-5]\\p{Nd})"];
+const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
+const CLOCKS = {
+  en: new RegExp( // 10:45 pm, 9 a.m., whose last full stop may end the sentence
+    `${HOUR}(?:[:.]${MINUTE})?${OPTIONAL_SPACE}(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!["'”’“»)]*$))?)`,
+    "iuy",
+  ),
+  // 8 Uhr is left to the model, for "8 o'clock" or "8 pm", and so is 5 h, which may be a duration.
+  de: new RegExp(`${HOUR}[:.]${MINUTE}${OPTIONAL_SPACE}Uhr(?![${LATIN}])`, "iuy"),
+  fr: new RegExp(`${HOUR}${OPTIONAL_SPACE}h${OPTIONAL_SPACE}${MINUTE}(?![${LATIN}])`, "uy"),
+};
 const SHARING = // before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
   /\p{Nd} ?(?:[\-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или) ?[$€£¥]?$/u;
 const LONGEST_SHARING = 9; // characters: "2 until $"
@@ -56,7 +62,6 @@ const FOUND = new RegExp(
   "gu",
 );
 const [SIGN, DOLLAR] = ["[$€£¥￥₹₽]", "[A-Z]{1,2}\\$"]; // US$
-const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const IN_FRONT = new RegExp(
   `^(?<minus>[\\-−–]?)(?<sign>${DOLLAR}|${SIGN})${OPTIONAL_SPACE}(?<amount>[^${SIGN.slice(1)}+)$`,
   "u",
@@ -208,9 +213,9 @@ class SlotMaker {
       const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], this.src));
       if (areSeveral) return alone;
       const withWord = [];
-      const isTime = (groups.time ?? plain) !== undefined && this.src.base === ENGLISH;
+      const ofClock = (groups.time ?? plain) !== undefined && CLOCKS[this.src.base];
       const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
-      const clock = isTime && isApart && matchAt(TWELVE_HOURS, text, index);
+      const clock = ofClock && isApart && matchAt(ofClock, text, index);
       if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
       const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
       const large = isApart && (plain ?? range) !== undefined && largeWord(this.src, isMoney);
@@ -296,8 +301,9 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
-  const [clock, word] = [matchAt(TWELVE_HOURS, text, 0), largeWord(srcLanguage, true, "").exec(text)];
-  if (clock && base !== ENGLISH) return on24Hours(clock.groups);
+  const clock = CLOCKS[srcBase] && matchAt(CLOCKS[srcBase], text, 0);
+  const word = largeWord(srcLanguage, true, "").exec(text);
+  if (clock && base !== srcBase) return on24Hours(clock.groups);
   if (word) {
     const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
     if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
@@ -338,8 +344,9 @@ function inFull(number, word) {
 }
 
 function on24Hours({ hour, minutes, half }) {
-  const [n, afternoon] = [Number(asciiDigits(hour)), "pP".includes(half) ? NOON : 0];
-  return `${n > NOON ? n : (n % NOON) + afternoon}:${minutes ?? "00"}`;
+  const n = Number(asciiDigits(hour));
+  const hours = half === undefined || n > NOON ? n : (n % NOON) + ("pP".includes(half) ? NOON : 0);
+  return `${hours}:${minutes ?? "00"}`;
 }
 
 /** A text with slots: what each stands for in it, and in a translation. */

@@ -60,11 +60,16 @@ _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
 )
 _PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
-_TWELVE_HOURS = re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
-    r"(?P<hour>0?\d|1\d|2[0-3])(?:[:.](?P<minutes>[0-5]\d))?[ \u00a0\u202f]?"
-    rf"(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?![\x22'”’“»)]*\Z))?)",
-    re.IGNORECASE,
-)
+_HOUR, _MINUTE, _GAP = r"(?P<hour>0?\d|1\d|2[0-4])", r"(?P<minutes>[0-5]\d)", "[ \u00a0\u202f]?"
+_CLOCKS = {
+    "en": re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
+        rf"{_HOUR}(?:[:.]{_MINUTE})?{_GAP}(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?![\x22'”’“»)]*\Z))?)",
+        re.IGNORECASE,
+    ),
+    # 8 Uhr is left to the model, for "8 o'clock" or "8 pm", and so is 5 h, which may be a duration.
+    "de": re.compile(rf"{_HOUR}[:.]{_MINUTE}{_GAP}Uhr(?![{_LATIN}])", re.IGNORECASE),
+    "fr": re.compile(rf"{_HOUR}{_GAP}h{_GAP}{_MINUTE}(?![{_LATIN}])"),
+}
 _SHARING = re.compile(  # before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
     r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
     r" ?[$€£¥]?$"
@@ -91,7 +96,6 @@ _MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
-_GAP = "[ \u00a0\u202f]?"
 _IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 _BEHIND = re.compile(  # not 5 M€
     rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
@@ -202,7 +206,7 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
 
 
 def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
-    is_chinese, is_english = base_language(language) in _CHINESE_LANGUAGES, base_language(language) == _ENGLISH
+    is_chinese, of_clock = base_language(language) in _CHINESE_LANGUAGES, _CLOCKS.get(base_language(language))
     for match in _FOUND.finditer(text):
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
@@ -212,7 +216,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
         parts = [number[0] for number in numbers] or [match[0]]
         is_apart = not _SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
-        clock = _TWELVE_HOURS.match(text, match.start()) if is_english and kind in ("time", "plain") else None
+        clock = of_clock.match(text, match.start()) if of_clock and kind in ("time", "plain") else None
         if clock and is_apart:
             yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
             if _on_24_hours(clock) == match[0]:
@@ -253,8 +257,10 @@ def _in_full(number: str, word: re.Match[str]) -> str:
 
 
 def _on_24_hours(clock: re.Match[str]) -> str:
-    hour, is_pm = int(clock["hour"]), clock["half"] in "pP"
-    return f"{hour if hour > _NOON else hour % _NOON + _NOON * is_pm}:{clock['minutes'] or '00'}"
+    hour, half = int(clock["hour"]), clock.groupdict().get("half", "").lower()
+    if half and hour <= _NOON:
+        hour = hour % _NOON + _NOON * (half == "p")
+    return f"{hour}:{clock['minutes'] or '00'}"
 
 
 def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
@@ -281,8 +287,9 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines, and only
     English has ``10 pm``.
     """
-    clock, word = _TWELVE_HOURS.match(text), large_word(src_lang, of_money=True).search(text)
-    if clock is not None and base_language(tgt_lang) != _ENGLISH:
+    of_clock, word = _CLOCKS.get(base_language(src_lang)), large_word(src_lang, of_money=True).search(text)
+    clock = of_clock.match(text) if of_clock else None
+    if clock is not None and base_language(tgt_lang) != base_language(src_lang):
         return _on_24_hours(clock)
     if word is not None:
         number, rank = text[: word.start()], word.lastindex or 0
