@@ -72,6 +72,7 @@ def shown(text: str) -> str:
         ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
         ("10x15 cm, 1920 × 1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F>x<F>x<F> or 1e16 of <M>"),  # no part of a number
+        ("4.5M people, 2.5B stars, 1.5MB", "<M> people, <M> stars, <M>"),
         ("100k views, 1.5k-2k, -5k or £2.5k, 5k-run", "<M> views, <M>-<F>, <M> or <M>, <M>k-run"),
         ("3 1/2 cups, -5 1/2 kg, 2-2 1/2, $5 1/2, 3 1/20", "<M> cups, <M>, <F>-<M>, <M>, <F> <M>"),
         ("0x42 or 0x1F", "<M>x<M> or <M>x1F"),

@@ -103,7 +103,7 @@ _BEHIND = re.compile(  # not 5 M€
 _BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
 _OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
-_THOUSANDS = re.compile(rf"k(?![{_LATIN}$€£'’]|-[A-Za-z])")  # 5k, £2.5k
+_ATTACHED = re.compile(rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])")  # 5k, £2.5k, 4.5M people
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
@@ -267,7 +267,7 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
-    after = _THOUSANDS.match(text, end) or (None if before else _AFTER.match(text, end))
+    after = _ATTACHED.match(text, end) or (None if before else _AFTER.match(text, end))
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
