@@ -387,6 +387,7 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
         ["24. Mai 2025", "4. Juli", "24. Dezember 2025", "5. Mai"],
     ),
     ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3,5", "32", "10:45"]),
+    ("en-de", "on december 24, 5 march and 5 july 2020", ["24. Dezember", "5", "5. Juli 2020"]),
     ("en-fr", "1 May 2020, May 31st, Sept. 2, 2020", ["1er mai 2020", "31 mai", "2 septembre 2020"]),
     ("fr-en", "Le 1er mai 2020 et le 14 juillet.", ["1 May 2020", "14 July"]),
     ("zh-en", "我们2025年12月24日见，5月3号也行，12月见。", ["24 December 2025", "3 May"]),

@@ -26,6 +26,7 @@ _MONTHS = {  # as they are written in a date
         ),
     )
 }
+_ENGLISH_VERBS = {"march", "may"}
 _LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"  # also digits; Chinese follows without a space
 _DAY = r"(?<![0-9][.,:/-])(?<![0-9])(?P<day>3[01]|[12][0-9]|0?[1-9])"
 _MONTH = rf"(?<![{_LETTER}])(?P<month>MONTHS)(?![{_LETTER}])"
@@ -68,8 +69,8 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     months = _MONTHS.get(base)
     if months is None:
         return None
-    forms = sorted({form for name in months for form in (name, name.capitalize(), name.upper())}, reverse=True)
-    names = {"MONTHS": "|".join(forms), "SHORT": "|".join(name[:3] for name in months)}
+    forms = {case(name) for name in months for case in (str, str.capitalize, str.upper, str.lower)} - _ENGLISH_VERBS
+    names = {"MONTHS": "|".join(sorted(forms, reverse=True)), "SHORT": "|".join(name[:3] for name in months)}
     patterns = [
         re.sub("MONTHS|SHORT", lambda place: names[place[0]], pattern) for pattern in _READ.get(base, _USUALLY_READ)
     ]
