@@ -69,7 +69,7 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     months = _MONTHS.get(base)
     if months is None:
         return None
-    forms = {case(name) for name in months for case in (str, str.capitalize, str.upper, str.lower)} - _ENGLISH_VERBS
+    forms = {case(name) for name in months for case in (str.capitalize, str.upper, str.lower)} - _ENGLISH_VERBS
     names = {"MONTHS": "|".join(sorted(forms, reverse=True)), "SHORT": "|".join(name[:3] for name in months)}
     patterns = [
         re.sub("MONTHS|SHORT", lambda place: names[place[0]], pattern) for pattern in _READ.get(base, _USUALLY_READ)
