@@ -203,6 +203,34 @@ def test_terms_are_whole_words(page: Page) -> None:
 
 
 @needs_browser
+def test_a_glossary_is_read_line_by_line(page: Page) -> None:
+    read = page.evaluate("parseGlossary", "# x=y\r\n\r\na\tb = c\na = b = c\na\tb\tc\n=\na\n")
+    assert read == {"terms": [{"src": "a", "tgt": "b = c"}] * 2, "badLines": [5, 6, 7]}
+
+
+@needs_browser
+def test_a_translation_that_comes_too_late_is_not_shown(page: Page) -> None:
+    page.evaluate(
+        "() => { translatorPage.termed = () => new Promise((end) => { document.body.onclick = () => end(); }); }"
+    )
+    page.fill("#source", LINES[0])
+    page.evaluate("async () => { while (!document.body.onclick) await new Promise(requestAnimationFrame); }")
+    page.fill("#source", "")
+    page.evaluate("document.body.click()")
+    assert page.locator("#target").text_content() == ""
+
+
+@needs_browser
+def test_clearing_a_text_can_be_undone(page: Page) -> None:
+    type_text(page, TEXT, TRANSLATION)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#target")).to_have_text("")
+    page.keyboard.press("ControlOrMeta+z")
+    expect(page.locator("#source")).to_have_value(TEXT)
+    expect(page.locator("#target")).to_have_text(TRANSLATION)
+
+
+@needs_browser
 def test_directions_can_be_chosen_and_swapped(page_of: Callable[..., Any]) -> None:
     with page_of(**between("en-de", "de-en", "en-fr")) as page:
         german = type_text(page, TEXT)
@@ -307,9 +335,13 @@ def test_a_long_file_can_be_stopped(page: Page) -> None:
 
 
 @needs_browser
-def test_a_file_that_is_no_text_is_refused(page: Page) -> None:
+def test_a_file_without_text_is_refused(page: Page) -> None:
     drop(page, "picture.png", b"\x89PNG\xff")
     expect(page.locator(".file")).to_have_text("picture.png not a text file in UTF-8")
+    drop(page, "empty.txt", b"")
+    expect(page.locator(".file").last).to_have_text("empty.txt 0 lines")
+    places = [page.locator(each).bounding_box() for each in ("#files", ".file > div >> nth=0", ".file > div >> nth=1")]
+    assert len({place["x"] for place in places if place}) == 1
 
 
 # Strangers

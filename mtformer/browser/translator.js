@@ -97,7 +97,7 @@ class TranslatorPage {
     byId("about").append(...[["Translates", translates], ...about].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
     source.addEventListener("input", () => this.onInput());
     byId("glossary").addEventListener("input", () => this.onGlossary());
-    byId("clear").addEventListener("click", () => this.setText(""));
+    byId("clear").addEventListener("click", () => this.clear());
     byId("copy").addEventListener("click", () => this.copy());
     this.showDirection();
     this.open(header);
@@ -137,15 +137,15 @@ class TranslatorPage {
     this.onInput();
   }
 
-  setText(text) {
-    this.source.value = text;
-    this.source.focus();
-    this.onInput();
+  clear() {
+    this.source.select();
+    document.execCommand("delete"); // which can be undone, unlike a new value
   }
 
   onInput() {
     clearTimeout(this.timer);
     this.running?.cancel();
+    this.running = null;
     const text = this.source.value;
     this.words.clear(text);
     byId("clear").hidden = !text;
@@ -164,7 +164,7 @@ class TranslatorPage {
       const found = await this.termed(translation, src, tgt);
       if (this.running === running) this.show(text, translation, found);
     } catch (error) {
-      if (error.name === "AbortError") return;
+      if (this.running !== running) return;
       this.target.removeAttribute("aria-busy");
       this.say(`This could not be translated: ${error.message}`);
     }

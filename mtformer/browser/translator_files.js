@@ -57,7 +57,7 @@ class FileCard {
   async translateAll(parts, nLines, translated) {
     const [started, nCharacters] = [performance.now(), parts.join("").length];
     let nDone = 0;
-    for (let i = 0; i < parts.length && !this.isStopped; i += 2) {
+    for (let i = 0; i / 2 < nLines && !this.isStopped; i += 2) {
       this.running = this.translate(parts[i]);
       const text = await this.running.catch((error) => {
         if (!this.isStopped) throw error;
@@ -67,7 +67,7 @@ class FileCard {
       nDone += parts[i].length + (parts[i + 1] ?? "").length;
       this.bar.value = nDone / nCharacters;
       const seconds = ((performance.now() - started) / 1000) * (nCharacters / nDone - 1);
-      this.tell(`${Math.min(i / 2 + 1, nLines).toLocaleString("en")} of ${nLines.toLocaleString("en")} lines, ${minutesLeft(seconds)}`);
+      this.tell(`${(i / 2 + 1).toLocaleString("en")} of ${nLines.toLocaleString("en")} lines, ${minutesLeft(seconds)}`);
     }
   }
 
@@ -79,7 +79,7 @@ class FileCard {
   }
 
   finish(translated, nLines) {
-    const nDone = Math.min(translated.length / 2, nLines);
+    const nDone = translated.length / 2;
     const name = translatedName(this.file.name, this.direction);
     const href = URL.createObjectURL(new Blob(translated, { type: "text/plain;charset=utf-8" }));
     const link = el("a", { href, download: name }, `Save ${name}`);

@@ -13,8 +13,9 @@ function parseGlossary(text) {
   const terms = [];
   const badLines = [];
   text.split(/\r?\n/).forEach((line, i) => {
-    const [src, tgt] = line.split(/\t|=/).map((cell) => cell.trim().normalize());
     if (line.startsWith("#") || !line.trim()) return;
+    const cells = /^([^\t]*)\t([^\t]*)$/.exec(line) ?? /^([^=\t]*)=([^\t]*)$/.exec(line) ?? [];
+    const [, src, tgt] = cells.map((cell) => cell.trim().normalize());
     if (src && tgt) terms.push({ src, tgt });
     else badLines.push(i + 1);
   });
