@@ -107,7 +107,7 @@ def test_what_is_probably_no_part_of_a_term_gets_a_warning(
         ("dog\tHund\tnoun", "terms.tsv:3: this line has 2 tabs, but a term, one tab and its translation are needed"),
         ("dog\t ", "terms.tsv:3: the translation of 'dog' is empty"),
         ("\tHund", "terms.tsv:3: the term is empty"),
-        ("cat\tKater", "terms.tsv:3: 'cat' is translated as 'Katze' in line 2; remove one of the two"),
+        ("cat\tKater", "terms.tsv:3: 'cat' is already translated as 'Katze' in line 2; remove one of the two"),
     ],
 )
 def test_a_line_that_is_no_term_is_named(tmp_path: Path, line: str, problem: str) -> None:
@@ -130,7 +130,7 @@ def test_a_glossary_without_a_single_term_in_each_line_lists_ten_problems(tmp_pa
 
 
 def test_a_term_has_one_translation() -> None:
-    with pytest.raises(UserError, match="'dog' is translated as 'Hund'"):
+    with pytest.raises(UserError, match="'dog' is already translated as 'Hund'"):
         Glossary([("dog", "Hund"), ("dog", "Köter")])
 
 

@@ -140,7 +140,7 @@ class _RepeatedTermError(UserError):
     """A term has two translations."""
 
     def __init__(self, known: Term) -> None:
-        super().__init__(f"{known.src!r} is translated as {known.tgt!r}")
+        super().__init__(f"{known.src!r} is already translated as {known.tgt!r}")
         self.src = known.src
 
 
