@@ -1,6 +1,7 @@
 """Put the marks of a segment into its translation, beside the translations of their neighbouring words."""
 
 import html
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,9 @@ class _Place(NamedTuple):
 
 
 _NO_SPACE_AFTER = tuple("([{（「『“‘«")
+_LONGEST_MARK = 8  # characters: of nested emphasis, and the punctuation inside
+_STARTS_EMPHASIS = re.compile(r"[*_~]+[^\w\s*~]")  # with punctuation
+_ENDS_EMPHASIS = re.compile(r"[^\w\s*~][*_~]+\Z")
 _NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
 
 
@@ -115,8 +119,12 @@ class Projection:
     def render(self, nodes: Sequence[Node], *, escaped: bool) -> str:
         """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
         self._escaped = escaped
-        chunks = self._render(nodes, range(len(self._tgt)))
-        return "".join(" " * (chunk.spaced and place > 0) + chunk.text for place, chunk in enumerate(chunks))
+        parts: list[str] = []
+        for chunk in self._render(nodes, range(len(self._tgt))):
+            if parts and (chunk.spaced or _needs_space(parts[-1], chunk.text)):
+                parts.append(" ")
+            parts.append(chunk.text)
+        return "".join(parts)
 
     def _render(self, nodes: Sequence[Node], within: range) -> list[_Chunk]:
         """Render a stretch of the target with the marks in it."""
@@ -264,6 +272,13 @@ class Projection:
         """Move a boundary of the target to the left, over at most ``most`` atoms that are no words."""
         start = max(boundary - most, 0)
         return next((i for i in range(boundary, start, -1) if self._tgt[i - 1].is_word), start)
+
+
+def _needs_space(before: str, after: str) -> bool:
+    """Tell whether Markdown reads emphasis only if a space is between: it starts or ends with punctuation at a word."""
+    if after[:1].isalnum():
+        return _ENDS_EMPHASIS.search(before[-_LONGEST_MARK:]) is not None
+    return before[-1:].isalnum() and _STARTS_EMPHASIS.match(after) is not None
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
