@@ -177,10 +177,12 @@ def test_emphasis_goes_with_chinese_words_though_no_space_is_beside_it() -> None
     assert put_back("请**点**我。", ("Click me.", links("1-0", "2-1"))) == "**Click** me."
 
 
-def test_a_space_keeps_emphasis_apart_from_a_word_where_punctuation_is_inside_of_it() -> None:
-    text = 'I say **"yes"** I *do* it.'
-    tgt = "我说“好”我做它。"
-    assert put_back(text, (tgt, links("0-0", "1-1", "2-3", "3-5", "4-6", "5-7"))) == "我说 **“好”** 我*做*它。"
+def test_a_space_keeps_emphasis_apart_from_a_word_where_markdown_needs_it() -> None:
+    text, tgt = 'I say **"yes"** I *do* it.', "我说“好”我做它。"
+    of_words = links("0-0", "1-1", "2-3", "3-5", "4-6", "5-7")
+    assert put_back(text, (tgt, of_words)) == "我说 **“好”** 我*做*它。"
+    assert put_back(text.replace("*do*", "_do_"), (tgt, of_words)) == "我说 **“好”** 我 _做_ 它。"
+    assert put_back("Call _f(*x) *now*.", identity("Call _f(*x) now.")) == "Call _f(*x) *now*."
 
 
 def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:

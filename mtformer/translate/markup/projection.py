@@ -44,12 +44,14 @@ class _Chunk:
         spaced: whether a space separates it from the previous part.
         is_mark: whether it is a mark without words inside.
         is_glued: whether no space follows.
+        is_severed: whether a space follows, if a word does.
     """
 
     text: str
     spaced: bool
     is_mark: bool = False
     is_glued: bool = False
+    is_severed: bool = False
 
 
 class _Place(NamedTuple):
@@ -67,9 +69,7 @@ class _Place(NamedTuple):
 
 
 _NO_SPACE_AFTER = tuple("([{（「『“‘«")
-_LONGEST_MARK = 8  # characters: of nested emphasis, and the punctuation inside
-_STARTS_EMPHASIS = re.compile(r"[*_~]+[^\w\s*~]")  # with punctuation
-_ENDS_EMPHASIS = re.compile(r"[^\w\s*~][*_~]+\Z")
+_EMPHASIS = re.compile(r"[*_~]+")
 _NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
 
 
@@ -119,12 +119,8 @@ class Projection:
     def render(self, nodes: Sequence[Node], *, escaped: bool) -> str:
         """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
         self._escaped = escaped
-        parts: list[str] = []
-        for chunk in self._render(nodes, range(len(self._tgt))):
-            if parts and (chunk.spaced or _needs_space(parts[-1], chunk.text)):
-                parts.append(" ")
-            parts.append(chunk.text)
-        return "".join(parts)
+        chunks = self._render(nodes, range(len(self._tgt)))
+        return "".join(" " * (chunk.spaced and place > 0) + chunk.text for place, chunk in enumerate(chunks))
 
     def _render(self, nodes: Sequence[Node], within: range) -> list[_Chunk]:
         """Render a stretch of the target with the marks in it."""
@@ -135,9 +131,13 @@ class Projection:
             position = stretch.stop
             inner = self._render(node.children, stretch)
             if node.closing is not None and inner:
-                inner[0].spaced = self._is_spaced(chunks, inner[0].text, inner[0].spaced)
-                inner[0].text = node.opening + inner[0].text
-                inner[-1].text += node.closing
+                first, last = inner[0], inner[-1]
+                first.spaced = self._is_spaced(chunks, first.text, first.spaced)
+                if chunks and chunks[-1].text[-1:].isalnum() and _is_severed(node.opening, first.text[:1]):
+                    first.spaced = True
+                last.is_severed = _is_severed(node.closing, last.text[-1:])
+                first.text = node.opening + first.text
+                last.text += node.closing
                 chunks += inner
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
@@ -154,8 +154,10 @@ class Projection:
 
     def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
         """Tell whether a space goes before ``text`` of the translation, as in the translation without marks."""
-        if chunks and chunks[-1].is_mark:
-            last = chunks[-1]
+        last = chunks[-1] if chunks else None
+        if last and last.is_severed and text[:1].isalnum():
+            return True
+        if last and last.is_mark:
             return not (last.is_glued or text.startswith(_NO_SPACE_BEFORE) or unescape(last.text).isspace())
         return otherwise
 
@@ -274,11 +276,9 @@ class Projection:
         return next((i for i in range(boundary, start, -1) if self._tgt[i - 1].is_word), start)
 
 
-def _needs_space(before: str, after: str) -> bool:
-    """Tell whether Markdown reads emphasis only if a space is between: it starts or ends with punctuation at a word."""
-    if after[:1].isalnum():
-        return _ENDS_EMPHASIS.search(before[-_LONGEST_MARK:]) is not None
-    return before[-1:].isalnum() and _STARTS_EMPHASIS.match(after) is not None
+def _is_severed(mark: str, inside: str) -> bool:
+    """Tell whether Markdown reads a mark of emphasis at a word only if a space is between."""
+    return bool(_EMPHASIS.fullmatch(mark)) and ("_" in mark or not inside.isalnum())
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
