@@ -182,7 +182,7 @@ def test_a_space_keeps_emphasis_apart_from_a_word_where_markdown_needs_it() -> N
     of_words = links("0-0", "1-1", "2-3", "3-5", "4-6", "5-7")
     assert put_back(text, (tgt, of_words)) == "我说 **“好”** 我*做*它。"
     assert put_back(text.replace("*do*", "_do_"), (tgt, of_words)) == "我说 **“好”** 我 _做_ 它。"
-    assert put_back("Call _f(*x) *now*.", identity("Call _f(*x) now.")) == "Call _f(*x) *now*."
+    assert put_back("Say <b>x</b>.", ("Sag (*x) _x.", links("0-0", "1-1"))) == "Sag (*<b>x</b>) _x."
 
 
 def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
