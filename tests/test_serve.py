@@ -224,6 +224,12 @@ def test_documents_that_cannot_be_translated(
     assert (answer.status_code, list(answer.json())) == (400, [name])
 
 
+@pytest.mark.parametrize(("format", "status"), [("", 200), ("SRT", 200), ("docx", 400), ("rt", 400)])
+def test_a_document_keeps_its_format(server: Client, format: str, status: int) -> None:
+    asked = {"target_lang": "DE", "output_format": format}
+    assert server.post("/v2/document", data=asked, files={"file": ("film.SRT", b"x")}).status_code == status
+
+
 def test_a_document_that_is_not_there(server: Client) -> None:
     for path in ("/download_file/0.film.srt", "/download_file/%2e%2e", "/v2/document/0", "/v2/document/0/result"):
         assert server.get(f"{path}?document_key=0").status_code == 404

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from starlette.requests import Request
@@ -106,6 +107,9 @@ async def upload_document(request: Request) -> Response:
     wanted = Wanted(glossary=await _glossary(asked))
     query = Query(texts=(), target=target, source=source, is_one_language=True, wanted=wanted)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
+    format = asked.text("output_format", "")
+    if format and PurePath(name).suffix.lower() != f".{format.lower()}":
+        raise ServiceError(400, f"output_format: {format} is not supported: this document becomes {name}")
     key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
     service.results.start(translate_later(key, service, caller, file, query))
     return JSONResponse({"document_id": _document_id(key), "document_key": key})
