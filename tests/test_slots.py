@@ -418,6 +418,9 @@ def test_pairs_share_a_slot_for_a_date() -> None:
     found = pair_with_slots(pair, ("en", "de"), Random(1))
     assert found is not None
     assert list(map(shown, found)) == ["On <M> at <M> he died.", "Er starb am <M> um <M>."]
+    may = pair_with_slots(SentencePair("On May 5, 1971 he died.", "Er starb am 5. Mai 1971."), ("en", "de"), Random(1))
+    assert may is not None  # with names that are not shortened
+    assert list(map(shown, may)) == ["On <M> he died.", "Er starb am <M>."]
     other = pair_with_slots(pair._replace(tgt="Er starb am 25. Dezember 2025 um 10:45."), ("en", "de"), Random(1))
     assert other is not None
     assert shown(other.src) == "On December 24, <M> at <M> he died."

@@ -70,7 +70,8 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     if months is None:
         return None
     forms = {case(name) for name in months for case in (str.capitalize, str.upper, str.lower)} - _ENGLISH_VERBS
-    names = {"MONTHS": "|".join(sorted(forms, reverse=True)), "SHORT": "|".join(name[:3] for name in months)}
+    shortened = [name[:3] for name in months if len(name) > 3]  # not May
+    names = {"MONTHS": "|".join(sorted(forms, reverse=True)), "SHORT": "|".join(shortened)}
     patterns = [
         re.sub("MONTHS|SHORT", lambda place: names[place[0]], pattern) for pattern in _READ.get(base, _USUALLY_READ)
     ]
