@@ -388,9 +388,11 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
     ),
     ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3,5", "32", "10:45"]),
     ("en-de", "on december 24, 5 march and 5 july 2020", ["24. Dezember", "5", "5. Juli 2020"]),
+    ("en-de", "iPhone 15 May Cost More, MODEL 10 MAY EXPLODE, on 5 May", ["15", "10", "5. Mai"]),
     ("en-fr", "1 May 2020, May 31st, Sept. 2, 2020", ["1er mai 2020", "31 mai", "2 septembre 2020"]),
     ("fr-en", "Le 1er mai 2020 et le 14 juillet.", ["1 May 2020", "14 July"]),
     ("zh-en", "我们2025年12月24日见，5月3号也行，12月见。", ["24 December 2025", "3 May"]),
+    ("zh-en", "今年5月3号线开通，12月10号楼建成。", ["3", "10"]),  # line 3, building 10
     ("en-zh", "See you on 24 December 2025 or 5 May.", ["2025年12月24日", "5月5日"]),
     ("cs-es", "Přijdu 24. prosince 2025 v 18:00.", ["24 de diciembre de 2025", "18:00"]),
     ("es-cs", "El 3 de mayo de 2020.", ["3. května 2020"]),

@@ -27,6 +27,7 @@ _MONTHS = {  # as they are written in a date
     )
 }
 _ENGLISH_VERBS = {"march", "may"}
+_NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
 _LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"  # also digits; Chinese follows without a space
 _DAY = r"(?<![0-9][.,:/-])(?<![0-9])(?P<day>3[01]|[12][0-9]|0?[1-9])"
 _MONTH = rf"(?<![{_LETTER}])(?P<month>MONTHS)(?![{_LETTER}])"
@@ -37,7 +38,7 @@ _ON = ("[Oo]n", "by", "to", "till", "until", "since", "from", "of", "before", "a
 _PREPOSITION = "|".join(rf"(?<=(?<![{_LETTER}]){word} )" for word in _ON)
 _READ = {
     "en": (
-        rf"{_DAY}{_ORDINAL}?(?: of)? {_MONTH}(?:,? {_YEAR})?",
+        rf"{_DAY}{_ORDINAL}?(?: of)? {_NO_VERB}{_MONTH}(?:,? {_YEAR})?",
         rf"{_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
         rf"{_DAY}{_ORDINAL}? {_SHORT_MONTH},? {_YEAR}",
         rf"{_SHORT_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
@@ -45,7 +46,7 @@ _READ = {
         rf"(?:{_PREPOSITION}){_MONTH} {_DAY}(?![{_LETTER}]|[.,:/-][0-9])",  # not "In May 5 people came."
     ),
     "fr": (rf"{_DAY}(?:er)? {_MONTH}(?: {_YEAR})?",),
-    "zh": ("(?:(?<![0-9])(?P<year>[12][0-9]{3})年)?(?<![0-9])(?P<month>MONTHS)(?P<day>[0-9]{1,2})[日号]",),
+    "zh": ("(?:(?<![0-9])(?P<year>[12][0-9]{3})年)?(?<![0-9])(?P<month>MONTHS)(?P<day>[0-9]{1,2})(?:日|号(?![线楼]))",),
     "de": (rf"{_DAY}\. ?{_MONTH}(?: {_YEAR})?", rf"{_DAY}\. ?{_SHORT_MONTH} {_YEAR}"),
     "cs": (rf"{_DAY}\. ?{_MONTH}(?: {_YEAR})?",),
     **dict.fromkeys(("es", "pt"), (rf"{_DAY} de {_MONTH}(?: de {_YEAR})?",)),
