@@ -241,6 +241,12 @@ def test_tables_with_tabs_may_have_commas_in_their_header() -> None:
     assert units("A, dog\n", "a.tsv") == ["A, dog"]
 
 
+def test_cells_without_quotes_around_them_keep_those_inside() -> None:
+    table = 'A "dog" runs.\n"Yes," he said.\n"Yes"\nNo\n'
+    assert translated(table, "a.tsv").decode() == table.upper()
+    assert translated("No\n", "a.tsv", lambda texts: ['"No"']).decode() == '"""No"""\n'
+
+
 XLIFF = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en" datatype="x"><body>
   <trans-unit id="1">

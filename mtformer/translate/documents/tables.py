@@ -33,7 +33,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         for value, span in (row[column] for column in columns if column < len(row)):
             written = text[slice(*span)]
             before = written + delimiter if settings.bilingual else ""
-            finish = partial(_cell, delimiter=delimiter, is_quoted=written.startswith('"'), before=before)
+            finish = partial(_cell, delimiter=delimiter, written=written, is_quoted=value != written, before=before)
             found = [] if is_header else list(plain_block(span, value, finish, is_kept=not settings.bilingual))
             blocks += found
             if settings.bilingual and not found:
@@ -81,8 +81,8 @@ def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool
     return sorted(set(found)), any(name in header for name in settings.columns)
 
 
-def _cell(text: str, *, delimiter: str, is_quoted: bool, before: str) -> str:
-    """Write a cell that follows the text ``before``."""
-    if is_quoted or re.search(rf'["\r\n{delimiter}]', text):
+def _cell(text: str, *, delimiter: str, written: str, is_quoted: bool, before: str) -> str:
+    """Write a cell instead of a ``written`` one, after the text ``before``; quotes in bare text stay as they are."""
+    if is_quoted or re.search(rf"[\r\n{delimiter}]", text) or ('"' in text and '"' not in written):
         text = '"' + text.replace('"', '""') + '"'
     return before + text
