@@ -125,6 +125,17 @@ def test_words_light_up_with_those_they_are_aligned_with(page: Page, trained: Pr
 
 
 @needs_browser
+def test_words_can_be_pointed_at_while_the_next_translation_is_computed(page: Page) -> None:
+    type_text(page, LINES[0], TRANSLATED[0])
+    page.evaluate("() => { translatorPage.translate = () => {}; }")
+    page.fill("#source", TEXT)
+    page.locator("#target .word").first.hover()
+    expect(page.locator("#readout")).to_contain_text(TRANSLATED[0].split()[0])
+    page.evaluate("() => { delete translatorPage.translate; }")
+    type_text(page, TEXT, TRANSLATION)
+
+
+@needs_browser
 def test_a_tap_lights_a_word_and_offers_alternatives(demo: Path, opener: Opener) -> None:
     with opener(demo, width=360, touch=True) as page:
         type_text(page, TEXT, TRANSLATION)

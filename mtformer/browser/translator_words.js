@@ -100,7 +100,7 @@ class LinkedWords {
 
   /** Lights a word of the translation and what it comes from. */
   light(word) {
-    const sources = word ? word.sources.map((index) => this.sources[index]) : [];
+    const sources = word ? word.sources.map((index) => this.sources[index]).filter(Boolean) : []; // none of a new text
     this.mark(word ? [word] : [], sources);
     if (!word) this.readout.replaceChildren(this.words.length ? HINT : "");
     else this.read(word.text, sources.length ? "←" : "", sources, `${Math.round(100 * word.confidence)} % sure`);
