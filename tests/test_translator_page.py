@@ -232,6 +232,17 @@ def test_a_translation_that_comes_too_late_is_not_shown(page: Page) -> None:
 
 
 @needs_browser
+def test_no_other_translation_stands_beside_a_text_that_cannot_be_translated(page: Page) -> None:
+    type_text(page, LINES[0], TRANSLATED[0])
+    failing = "Object.assign(Promise.reject(new Error('no')), { cancel() {} })"
+    page.evaluate(f"() => {{ translatorPage.engine.translate = () => {failing}; }}")
+    page.fill("#source", TEXT)
+    expect(page.locator("#state")).to_have_text("This could not be translated: no")
+    assert page.locator("#target").text_content() == ""
+    expect(page.get_by_role("button", name="Copy")).to_be_disabled()
+
+
+@needs_browser
 def test_clearing_a_text_can_be_undone(page: Page) -> None:
     type_text(page, TEXT, TRANSLATION)
     page.get_by_role("button", name="Clear").click()

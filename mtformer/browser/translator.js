@@ -4,6 +4,7 @@
 const PAUSE = 150; // milliseconds without a key until a text is translated
 const SPEAK_AFTER = 1000; // milliseconds until a translation is read out by screen readers
 const MOST_SHOWN = 10; // directions of a model
+const NOTHING = { text: "", segments: [], notes: [] }; // a translation
 const RTL_SCRIPTS = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"];
 
 function byId(id) {
@@ -149,7 +150,7 @@ class TranslatorPage {
     const text = this.source.value;
     this.words.clear(text);
     byId("clear").hidden = !text;
-    if (!text.trim()) return this.show(text, { text: "", segments: [], notes: [] });
+    if (!text.trim()) return this.show(text, NOTHING);
     this.target.setAttribute("aria-busy", "true");
     this.timer = setTimeout(() => this.translate(text), PAUSE);
   }
@@ -165,7 +166,7 @@ class TranslatorPage {
       if (this.running === running) this.show(text, translation, found);
     } catch (error) {
       if (this.running !== running) return;
-      this.target.removeAttribute("aria-busy");
+      this.show(text, NOTHING);
       this.say(`This could not be translated: ${error.message}`);
     }
   }
