@@ -16,7 +16,7 @@ from mtformer.config import TsvFile
 from mtformer.data.selection import curve, describe, select
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
-from mtformer.translate.jobs import reading, translating
+from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.core import run
 from mtformer.translate.jobs.generation import CrossEntropyJob, GenerationJob, dual_score
 from mtformer.translate.jobs.options import Shard
@@ -320,13 +320,10 @@ def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], tol
     assert {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()} == before
 
 
-def test_text_in_another_language_is_warned_of(
-    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(translating, "_N_TO_IDENTIFY", 200)
-    (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(200)))
+def test_text_in_another_language_is_warned_of(trained: Project, tmp_path: Path) -> None:
+    (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(1_000)))
     commands: list[list[str | Path]] = [
-        ["translate", "--input", tmp_path / "de"],
+        ["translate", "--input", tmp_path / "de", "--output", tmp_path / "en"],
         ["data", "backtranslate", "--input", tmp_path / "de", "--output", tmp_path / "bt.jsonl"],
         ["data", "score", f"src:{tmp_path}/de,tgt:{tmp_path}/de", "--pair", "en-de", "--output", tmp_path / "s.jsonl"],
     ]

@@ -14,15 +14,13 @@ from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
-from mtformer.translate.jobs.reading import Paragraph, Source, structured_suffix
+from mtformer.translate.jobs.reading import FIRST_SIZE, Paragraph, Source, structured_suffix
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
-
-_N_TO_IDENTIFY = 2_000  # lines of a text whose language is looked at, which takes 0.5 s
 
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
 _ALL, _REUSED = "all", "reused"
@@ -119,7 +117,7 @@ class TranslationJob(Job[Paragraph]):
                 return [self._stand_in(window[index], f"failed: {error}", empty)]
 
             texts = ["" if unit.problem else unit.text for unit in window]
-            is_long = window[0].number == 1 and len(texts) >= _N_TO_IDENTIFY
+            is_long = window[0].number == 1 and len(texts) == FIRST_SIZE  # looking at its language takes 0.5 s
             if is_long and (warning := language_warning("the input", {translator.src_lang: texts[:N_TEXTS]})):
                 log.warning("%s", warning)
             places = [self.place(unit.number) for unit in window]
