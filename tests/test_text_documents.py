@@ -89,6 +89,7 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
         ("A dog.\n{: .note }\n\n# Two {#two .big}\n", "A DOG.\n{: .note }\n\n# TWO {#two .big}\n"),
         ('[One](x){ .big } and ![two](y){ width="3" }.\n', '[ONE](x){ .big } AND ![TWO](y){ width="3" }.\n'),
         ("See [[a dog]], [[b|two]] or ![[c.png]] here.\n", "SEE [[a dog]], [[b|two]] OR ![[c.png]] HERE.\n"),
+        ("See [[the paper]](https://a.b/c) here.\n", "SEE [[THE PAPER]](https://a.b/c) HERE.\n"),
     ],
 )
 def test_markdown_keeps_lines_that_mean_something(source: str, expected: str) -> None:

@@ -40,7 +40,7 @@ _ESCAPED = frozenset("_*[](){}#+-.!~`")  # characters that may lose their backsl
 # What is replaced by a tag: footnotes, links of wikis, attributes, formulas, other characters with a backslash, and
 # links to definitions.
 _REFERENCE = re.compile(
-    r"(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\]|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
+    r"(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\](?!\()|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
     r"|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
     rf"|(?P<escape>{_ESCAPE.pattern})"
     r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
