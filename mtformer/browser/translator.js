@@ -139,6 +139,7 @@ class TranslatorPage {
   }
 
   clear() {
+    this.source.focus(); // which select() does not do everywhere
     this.source.select();
     document.execCommand("delete"); // which can be undone, unlike a new value
   }
