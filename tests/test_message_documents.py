@@ -247,6 +247,19 @@ def test_cells_without_quotes_around_them_keep_those_inside() -> None:
     assert translated("No\n", "a.tsv", lambda texts: ['"No"']).decode() == '"""No"""\n'
 
 
+def test_the_choices_of_xliff_are_units_as_in_other_messages() -> None:
+    choice = (
+        '{n, plural, =0 {No &amp; none} one {<x id="n"/> dog} other {{s, select, a {A cat} other {<g id="1">Two</g>}}}}'
+    )
+    page = XLIFF_PAGE.format(f"<source>{choice}</source>", f"<source>Is {choice}?</source>")
+    assert units(page, "a.xlf")[:-1] == ["No &amp; none", "dog", "A cat", "Two"]
+    new = choice.replace("No &amp; none", "NO &amp; NONE").replace("dog", "DOG").replace("A cat", "A CAT")
+    assert f">{new.replace('Two', 'TWO')}</target>" in translated(page, "a.xlf").decode()
+    assert f">IS {choice}?</target>" in translated(page, "a.xlf").decode()
+
+
+XLIFF_PAGE = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en"><body>
+<trans-unit id="1">{}</trans-unit><trans-unit id="2">{}</trans-unit></body></file></xliff>"""
 XLIFF = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en" datatype="x"><body>
   <trans-unit id="1">

@@ -13,6 +13,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
+from mtformer.translate.documents.messages import choice_parts
 from mtformer.translate.documents.seam import Settings, TextDocument
 
 _INLINE = frozenset(["g", "mrk", "pc", "hi"])
@@ -43,7 +44,8 @@ class _Exchange:
                 preserves.pop()
             elif preserves[-1]:
                 self.lines.add(number)
-        self.flow = Flow(self.source, self.role, Writer("\n", between_tags), lines=self.lines)
+        self.syntax: dict[int, list[Span]] = {}  # of choices of ICU
+        self.flow = Flow(self.source, self.role, Writer("\n", between_tags), lines=self.lines, syntax=self.syntax)
 
     def role(self, number: int) -> Role:
         """Return the role of an element."""
@@ -69,8 +71,26 @@ class _Exchange:
 
     def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
         """Yield the block that writes the translation of an element, between two strings, to a span."""
+        self._find_syntax(src)
         for block in self.flow.blocks(src + 1, self.source.end(src)):
             yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
+
+    def _find_syntax(self, element: int) -> None:
+        """Note what is no text in an element that is a choice of ICU."""
+        tokens = [(n, self.source.tokens[n]) for n in range(element + 1, self.source.end(element))]
+        texts = [(n, start, end) for n, (kind, _, start, end) in tokens if kind is TokenKind.TEXT]
+        parts = choice_parts("".join(self.source.text[start:end] for _, start, end in texts)) or []
+        number, left = -1, 0  # of a part: its number, and how much of it is not found yet
+        for n, start, end in texts if parts else []:
+            position = start
+            while position < end:
+                if not left:
+                    number += 1
+                    left = len(parts[number][0])
+                size = min(left, end - position)
+                if size and not parts[number][1]:
+                    self.syntax.setdefault(n, []).append((position, position + size))
+                position, left = position + size, left - size
 
     def target(self, src: int, tgt: int | None, after: int, state: str = "") -> Iterator[Block]:
         """Yield the block that writes a target with a state, in place of an old one or after an element."""

@@ -1,15 +1,15 @@
 """Flowing text: XML and HTML with inline and block elements."""
 
 import re
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from html import escape
 
 from mtformer.text.words import CHARACTER_WORDS
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.inline import Kind, Mark, Raw, Text, Token, Writer
+from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
 from mtformer.translate.markup.scanner import unescape
@@ -73,6 +73,7 @@ class Flow:
         is_text: whether there is text outside of a TEXT_BLOCK.
         joins: whether pairs of empty elements go around words; see :func:`.paired`.
         lines: the indices of texts whose line ends are significant.
+        syntax: the stretches of texts that are none and separate sentences, by the indices of these texts.
     """
 
     source: MarkupSource
@@ -81,6 +82,7 @@ class Flow:
     is_text: bool = True
     joins: bool = True
     lines: Container[int] = frozenset()
+    syntax: Mapping[int, Sequence[Span]] = field(default_factory=dict)
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Yield the blocks among some of the source's tokens."""
@@ -140,17 +142,20 @@ class Flow:
 
     def _texts(self, number: int) -> Iterator[Token]:
         _, _, start, end = self.source.tokens[number]
-        if number not in self.lines or self.source.text.startswith("<![", start):
+        if self.source.text.startswith("<![", start):
             yield from self._text(start, end, self.source.characters(number))
             return
+        found = [(*span, Kind.BREAK) for span in self.syntax.get(number, ())]
+        if number in self.lines and not found:
+            found = [(*match.span(), Kind.LINE) for match in _LINE_END.finditer(self.source.text, start, end)]
         position = start
-        for line_end in [*_LINE_END.finditer(self.source.text, start, end), None]:
-            stop = line_end.start() if line_end else end
-            if position < stop:
-                yield from self._text(position, stop, unescape(self.source.text[position:stop]))
-            if line_end:
-                yield Mark(Kind.LINE, (line_end.span(),))
-                position = line_end.end()
+        for begin, stop, kind in found:
+            if position < begin:
+                yield from self._text(position, begin, unescape(self.source.text[position:begin]))
+            yield Mark(kind, ((begin, stop),))
+            position = stop
+        if position < end:
+            yield from self._text(position, end, unescape(self.source.text[position:end]))
 
     def _text(self, start: int, end: int, characters: str) -> Iterator[Text]:
         """Yield a text, with the spaces before and after it as separate items."""

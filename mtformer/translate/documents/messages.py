@@ -43,7 +43,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
 
     The variants of an ICU plural or select are separate units.
     """
-    parts = _choice(text)
+    parts = choice_parts(text)
     if parts is None:
         yield from plain_block(span, text, escape)
         return
@@ -52,7 +52,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
         yield Block(span, tokens, found, Writer(), escape)
 
 
-def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
+def choice_parts(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
     """Return the parts of a message that is a single choice, and whether each is a message; else None."""
     start = _CHOICE.match(text)
     if start is None or depth == _MAX_DEPTH:
@@ -61,7 +61,11 @@ def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
     while branch := _BRANCH.match(text, position):
         end = _closing(text, branch.end())
         inside = text[branch.end() : end]
-        parts += [(branch[0], False), *(_choice(inside, depth + 1) or [(inside, True)]), (text[end : end + 1], False)]
+        parts += [
+            (branch[0], False),
+            *(choice_parts(inside, depth + 1) or [(inside, True)]),
+            (text[end : end + 1], False),
+        ]
         position = end + 1
     return [*parts, (text[position:], False)] if _CHOICE_END.fullmatch(text, position) else None
 
