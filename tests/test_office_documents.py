@@ -57,6 +57,19 @@ def test_runs_of_one_format_are_one_text_and_punctuation_has_no_format_of_its_ow
     ]
 
 
+def test_formulas_are_words_of_their_sentence_in_both_languages() -> None:
+    def build(document: Any) -> None:
+        paragraph = document.add_paragraph("The dog ")
+        formula = OxmlElement("m:oMath")
+        formula.append(OxmlElement("m:r"))
+        paragraph._p.append(formula)
+        paragraph.add_run(" runs.")
+
+    content = word(build)
+    assert units(content, "a.docx") == ["The dog <1/> runs."]
+    assert b"".join(parts(translated(content, "a.docx", bilingual=True)).values()).count(b"<m:oMath>") == 2
+
+
 def test_punctuation_stays_outside_of_a_format_that_is_not_its_own() -> None:
     def build(document: Any) -> None:
         paragraph = document.add_paragraph("The dog is ")

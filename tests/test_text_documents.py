@@ -97,6 +97,14 @@ def test_markdown_keeps_lines_that_mean_something(source: str, expected: str) ->
     assert translated(source, "a.md").decode() == expected
 
 
+def test_bilingual_markdown_repeats_all_but_notes_and_attributes() -> None:
+    source = "A dog\\_x is $x + y$ or [[b]].[^1]{.c}\n\n[^1]: x\n"
+    assert translated(source, "a.md", bilingual=True).decode().splitlines()[:2] == [
+        "A dog\\_x is $x + y$ or [[b]].[^1]{.c}\\",
+        "A DOG\\_X IS $x + y$ OR [[b]].",
+    ]
+
+
 def test_the_backslash_of_a_hard_line_break_in_markdown_is_not_translated() -> None:
     assert units("One dog \\\nand \\\\\ntwo\\\n", "a.md") == ["One dog", "and <1/> two\\"]
     assert translated("One dog \\\r\nand two\r\n", "a.md").decode() == "ONE DOG \\\r\nAND TWO\r\n"

@@ -192,7 +192,8 @@ def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> t
         if match["ticks"] or (match["escape"] and match["escape"][1] in escaped):
             return match[0]
         if match["kept"] or match["escape"]:
-            marks[f"<{number}/>"] = [Mark(Kind.POINT, (match[0],))]
+            is_note = match[0].startswith(("[^", "{"))  # or attributes, with an id maybe
+            marks[f"<{number}/>"] = [Mark(Kind.POINT, (match[0],), has_text=not is_note)]
             return f"<{number}/>"
         if " ".join(label.split()).lower().upper() not in references:
             return match[0]

@@ -150,7 +150,8 @@ class _Paragraph:
             elif name in dialect.breaks:
                 self._add(Mark(Kind.LINE, (self._source.span(number),)))
             elif name not in dialect.dropped:
-                self._add(point(self._source, number, (self._source.span(number),), has_text=name == "fld"))
+                has_text = name in ("fld", "m:oMath")
+                self._add(point(self._source, number, (self._source.span(number),), has_text=has_text))
                 self.nested.append((number + 1, end))
 
     def _container(self, start: int, stop: int) -> None:
