@@ -169,6 +169,18 @@ def test_lines_are_joined_where_a_request_or_html_says_so(server: Client) -> Non
     assert kept in translated(server, f"the red house sees {kept}.", tag_handling="html")
 
 
+def test_lines_of_html_are_joined_in_sentences_and_stay_elsewhere(server: Client) -> None:
+    html = "<script>// x\nlet a = 1;</script>\n<pre>a dog\n  a cat</pre>\n\n<ul>\n  <li>{}</li>\n</ul>\n"
+    source = html.format("the red house sees\n  a <b>small dog</b>.")
+    given = {"q": source, "source": "en", "target": "de", "format": "html"}
+    answers = [
+        translated(server, source, tag_handling="html"),
+        server.post("/translate", given).json()["translatedText"],
+    ]
+    sentence = translated(server, "the red house sees a <b>small dog</b>.")
+    assert answers == [html.format(sentence)] * 2
+
+
 def test_elements_are_sought_only_if_a_request_says_so_and_after_admission(
     server: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,9 +50,10 @@ async def translate(request: Request) -> Response:
 
 def _plan(given: Mapping[str, Any], tag_handling: str) -> Callable[[Translator, str], Plan[list[Translation]]]:
     """Return the plan for translating a text; in HTML, a sentence may continue on the next line by default."""
-    joins_lines = given.get("split_sentences", "nonewlines" if tag_handling == "html" else "1") == "nonewlines"
+    is_html = tag_handling == "html"
+    joins_lines = given.get("split_sentences", "nonewlines" if is_html else "1") == "nonewlines"
     if tag_handling:
-        return partial(plan_markup, tags=_names(given, "ignore_tags"), joins_lines=joins_lines)
+        return partial(plan_markup, tags=_names(given, "ignore_tags"), is_html=is_html, joins_lines=joins_lines)
     return plan_joined if joins_lines else Translator.plan
 
 

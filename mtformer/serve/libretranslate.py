@@ -1,6 +1,7 @@
 """The interface of LibreTranslate: https://docs.libretranslate.com. Its clients work with this server unchanged."""
 
 import asyncio
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -38,7 +39,7 @@ async def translate(request: Request) -> Response:
         source=source,
         target=target,
         wanted=Wanted((("n_best", n_alternatives + 1),) if n_alternatives else ()),
-        plan=plan_markup if format == "html" else Translator.plan,
+        plan=partial(plan_markup, is_html=True, joins_lines=True) if format == "html" else Translator.plan,
     )
     answers = await asked.service.translate(request, asked.caller, query)
     shown: dict[str, Any] = {"translatedText": [answer.text for answer in answers]}

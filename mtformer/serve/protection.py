@@ -6,12 +6,15 @@ from dataclasses import replace
 from itertools import count
 
 from mtformer.text.words import Span
+from mtformer.translate.documents.html import HIDDEN
 from mtformer.translate.documents.markup_tokens import TokenKind, read_markup
+from mtformer.translate.markup.scanner import BLOCKS
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
-_STAND_IN = re.compile(r"<code>(\d+)</code>")  # an element that translations have unchanged
+_STAND_IN = re.compile(r"<(?:code>|hr )(\d+)(?:</code)?>")  # elements that translations have unchanged
+_BLOCK_TAG = re.compile(rf"(</?(?:{'|'.join(sorted(BLOCKS))})\b[^<>]*>)", re.IGNORECASE)
 _UNTRANSLATED = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""", re.IGNORECASE)
 
 
@@ -19,25 +22,27 @@ class Protected:
     """A text without its protected elements.
 
     Attributes:
-        text: the text, with an element ``code`` in place of each.
+        text: the text, with an element ``code`` in place of each, or ``hr`` if it separates sentences.
     """
 
-    def __init__(self, text: str, tags: Collection[str] = ()) -> None:
-        """Take out elements with ``translate="no"``, those of the class ``notranslate``, and those of some tags.
+    def __init__(self, text: str, tags: Collection[str] = (), blocks: Collection[str] = ()) -> None:
+        """Take out elements with ``translate="no"``, those of the class ``notranslate``, and those of some names.
 
         The time is linear in the length of any text.
 
         Args:
             text: HTML or XML.
             tags: the names of elements.
+            blocks: the names of elements that separate sentences.
         """
         own = set(_STAND_IN.findall(text))
         numbers = (number for number in map(str, count()) if number not in own)
         self._elements: dict[str, str] = {}
         parts, end = list[str](), 0
-        for (start, stop), number in zip(_elements(text, {tag.lower() for tag in tags}), numbers, strict=False):
+        found = _elements(text, {tag.lower() for tag in tags}.union(blocks))
+        for (name, (start, stop)), number in zip(found, numbers, strict=False):
             self._elements[number] = text[start:stop]
-            parts += text[end:start], f"<code>{number}</code>"
+            parts += text[end:start], f"<hr {number}>" if name in blocks else f"<code>{number}</code>"
             end = stop
         self.text = "".join([*parts, text[end:]])
 
@@ -46,21 +51,21 @@ class Protected:
         return _STAND_IN.sub(lambda match: self._elements.get(match[1], match[0]), translation)
 
 
-def _elements(text: str, tags: Collection[str]) -> Iterator[Span]:
-    """Yield the spans of protected elements, end tags included; only the outermost of nested ones."""
+def _elements(text: str, tags: Collection[str]) -> Iterator[tuple[str, Span]]:
+    """Yield the names and spans of protected elements, end tags included; only the outermost of nested ones."""
     source = read_markup(text)
     number = 0
     while number < len(source.tokens):
         kind, name, _, _ = source.tokens[number]
         is_whole = kind is TokenKind.START and number in source.ends
         if is_whole and (name in tags or _UNTRANSLATED.search(source.written(number))):
-            yield source.span(number)
+            yield name, source.span(number)
             number = source.end(number)
         number += 1
 
 
 def plan_markup(
-    translator: Translator, text: str, *, tags: Collection[str] = (), joins_lines: bool = False
+    translator: Translator, text: str, *, tags: Collection[str] = (), is_html: bool = False, joins_lines: bool = False
 ) -> Plan[list[Translation]]:
     """Translate HTML or XML without its protected elements.
 
@@ -68,12 +73,22 @@ def plan_markup(
         translator: translates.
         text: HTML or XML.
         tags: the names of elements to protect, besides those marked in the text.
+        is_html: whether it is HTML, whose scripts and preformatted texts are protected too.
         joins_lines: whether a sentence may continue on the next line.
     """
-    protected = Protected(text, tags)
-    read = protected.text.replace("\n", " ") if joins_lines else protected.text
-    translations = yield from translator.plan(read)
+    protected = Protected(text, tags, HIDDEN if is_html else ())
+    translations = yield from translator.plan(_joined(protected.text) if joins_lines else protected.text)
     return [replace(each, text=protected.restore(each.text)) for each in translations]
+
+
+def _joined(text: str) -> str:
+    """Join the lines between tags of blocks; the spaces beside these tags stay."""
+    parts = _BLOCK_TAG.split(text)
+    for place, part in enumerate(parts):
+        inside = part.strip()
+        lines = filter(None, map(str.strip, inside.split("\n")))
+        parts[place] = part.replace(inside, " ".join(lines), 1) if inside else part
+    return "".join(parts)
 
 
 def plan_joined(translator: Translator, text: str) -> Plan[list[Translation]]:

@@ -14,9 +14,10 @@ from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSour
 from mtformer.translate.documents.seam import Settings, TextDocument
 from mtformer.translate.markup.scanner import BLOCKS, unescape
 
+HIDDEN = frozenset(["script", "style", "template", "pre", "listing", "xmp", "plaintext"])  # elements that stay
 _ROLES = {
     **dict.fromkeys(BLOCKS, Role.BLOCK),
-    **dict.fromkeys(("script", "style", "template", "pre", "listing", "xmp", "plaintext"), Role.HIDDEN),
+    **dict.fromkeys(HIDDEN, Role.HIDDEN),
     **dict.fromkeys(("code", "kbd", "samp", "var", "tt", "math"), Role.CODE),
     **dict.fromkeys(("img", "input", "wbr", "svg", "object", "audio", "video", "canvas", "iframe"), Role.POINT),
     **dict.fromkeys(("rt", "rp", "rtc"), Role.READING),
