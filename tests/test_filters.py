@@ -288,6 +288,17 @@ def test_the_words_after_the_first_2000_of_a_text_are_left_out() -> None:
     assert len(encoded.values) == 2_001
 
 
+def test_forms_of_words_differ_in_case_and_translate_in_the_usual_one() -> None:
+    words, learned = Words.learn(["The cat saw the dog", "the US saw us"], "en")
+    the, cat, saw, the_second = learned.values[:4].tolist()
+    assert the != the_second
+    sentences = words.encode(["THE Cat The", "us Cow"])
+    assert sentences.values.tolist() == [the_second, cat, the, words.encode(["us"]).values[0], 0]
+    usual = words.in_usual_form(learned)
+    assert usual.values.tolist()[:4] == [the_second, cat, saw, the_second]
+    assert usual.values[6] == usual.values[8]
+
+
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hashes(["ein Hund"]).tolist() == [441_519_011_320_916_084]
 
@@ -427,7 +438,7 @@ def test_words_in_the_wrong_order_are_found_in_chunks_of_any_size(phrases: list[
         pairs.append(SentencePair(pair.src, text) if side else SentencePair(text, pair.tgt))
     filters = Filters(["misordered"], EN_DE, sample=pairs)
     found = [reason is not None for reason in filters.reasons(pairs)]
-    assert np.mean(np.array(found)[is_shuffled]) >= 0.45
+    assert np.mean(np.array(found)[is_shuffled]) >= 0.88
     assert np.mean(np.array(found)[~np.array(is_shuffled)]) <= 0.02
     assert filters.learned is not None
     assert filters.learned.shares()["misordered"] == pytest.approx(np.mean(is_shuffled), abs=0.08)

@@ -41,9 +41,7 @@ _SHORTEST = 4  # words of a pair that is cut
 _MOST_SHUFFLED = 5_000  # of each half, since texts are slower than numbers
 _ROUNDS = 3  # of learning from the text and cleaning it
 _N_BINS = 40  # of scores, with equal shares of the copies
-_AROUND = 8  # bins above one, with which it is compared
-_MOST_GROWTH = 1.5  # of the pairs of the text for each copy, from these bins to that one
-_MOST_EXCESS = 2.0  # pairs of the text in that bin for each one that is probably corrupted
+_MOST_EXCESS = 2.0  # pairs of the text in a bin for each one that is probably corrupted
 _FREE = 0.003  # of a clean text, at most: translations so free or idiomatic that they look misaligned
 _LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little translation to learn from
 _LEVELS = (0.3, 0.5)  # quantiles of the scores of copies, above which scores are high
@@ -165,21 +163,19 @@ def _thresholds(text: Floats, copies: Sequence[Floats], shares: Floats) -> Float
 
 
 def _threshold(way: int, text: Floats, copies: Sequence[Floats], shares: Floats) -> float:
-    """Return the threshold of one way: the first limit, from below, above which few pairs are good.
+    """Return the threshold of one way: the first limit, from below, around which half of the pairs are corrupted.
 
     The scores of its copies are divided into bins with equal shares. Good pairs become far more numerous from one bin
     to the next lower one, corrupted ones do not. If there are so many pairs of the text around each limit between two
     bins for each that is probably corrupted, the threshold is limit 2::
 
         limit    0     1    2    3    4    5 …
-        pairs    70.0  6.0  1.6  1.2  1.1  1.0 …    at most 2.0, and 1.5 times the median of the next eight
+        pairs    70.0  6.0  1.6  1.2  1.1  1.0 …
     """
     limits = np.quantile(copies[way][:, way], np.arange(1, _N_BINS) / _N_BINS)
     found = _histogram(text[:, way], limits)
     corrupted = sum(share * _histogram(bad[:, way], limits) for share, bad in zip(shares, copies, strict=True))
-    excess = found / np.maximum(corrupted, 1e-12)
-    usual = np.array([np.median(excess[place + 1 : place + 1 + _AROUND]) for place in range(_N_BINS // 2)])
-    probable = np.flatnonzero(excess[: len(usual)] <= np.minimum(_MOST_GROWTH * usual, _MOST_EXCESS))
+    probable = np.flatnonzero(found[: _N_BINS // 2] <= _MOST_EXCESS * corrupted[: _N_BINS // 2])
     return float(limits[probable[0]] - _ROUNDING) if len(probable) and shares[way] else np.inf
 
 
@@ -246,21 +242,26 @@ def _logistic_regression(good: Features, bad: Features) -> Floats:
 
 
 class Half(NamedTuple):
-    """Statistics of the pairs of one half of a text, by which those of the other are judged."""
+    """Statistics of the pairs of one half of a text, by which those of the other are judged.
 
+    The case of words tells where they stand, as in ``tree. We shook nuts from the``, but not what they translate.
+    """
+
+    encoder: Encoder
     association: Association
     src_order: WordOrder
     tgt_order: WordOrder
 
     @classmethod
-    def learn(cls, pairs: EncodedPairs) -> "Half":
+    def learn(cls, pairs: EncodedPairs, encoder: Encoder) -> "Half":
         """Learn from the pairs of a half."""
-        return cls(Association(next(pairs.portions(_MOST_CELLS))), *map(WordOrder, pairs))
+        association = Association(encoder.in_usual_forms(next(pairs.portions(_MOST_CELLS))))
+        return cls(encoder, association, *map(WordOrder, pairs))
 
     def features(self, pairs: EncodedPairs) -> Features:
         """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
         order = self.src_order.features(pairs.src), self.tgt_order.features(pairs.tgt)
-        return np.concatenate([self.association.features(pairs), *order], axis=1)
+        return np.concatenate([self.association.features(self.encoder.in_usual_forms(pairs)), *order], axis=1)
 
 
 class LearnedRules:
@@ -282,7 +283,7 @@ class LearnedRules:
             return None
         encoder, words = Encoder.learn(pairs, languages)
         numbers = [np.flatnonzero(halves == half) for half in (0, 1)]
-        taught = [Half.learn(words.selected(of_half)) for of_half in numbers]
+        taught = [Half.learn(words.selected(of_half), encoder) for of_half in numbers]
         chosen = [of_half[:_MOST_EXAMPLES] for of_half in numbers]
         examples = [Examples([pairs[i] for i in of_half.tolist()], words.selected(of_half)) for of_half in chosen]
         teachers = taught[::-1]

@@ -25,7 +25,7 @@ Features = NDArray[np.float64]  # of shape (pairs, features)
 _SLOTS = 3  # for each key, at least
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 
-VOCAB_SIZE = 2**16  # the most frequent words have numbers of their own; all others share 0
+VOCAB_SIZE = 2**16  # the most frequent forms of words have numbers of their own; all others share 0
 _MOST_WORDS = 2_000  # of a text; longer ones may be whole files
 _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 _PRIOR = 5.0  # weight of a word's own frequency against the bigrams that end in it
@@ -64,10 +64,21 @@ class HashTable:
 
 
 class _Numbers(dict[str, int]):
-    """Numbers of words; 0 for any other word."""
+    """Numbers of forms of words; an unknown form has the number of the usual one of its word, or 0.
 
-    def __missing__(self, word: str) -> int:
-        return 0
+    Attributes:
+        usual: the number of the usual form for the number of each form.
+    """
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        """Take the numbers of forms, from 1, in order."""
+        super().__init__(numbers)
+        self._of_words: dict[str, int] = {}
+        usual = [self._of_words.setdefault(form.casefold(), number) for form, number in numbers.items()]
+        self.usual = np.array([0, *usual], dtype=np.int64)
+
+    def __missing__(self, form: str) -> int:
+        return self._of_words.get(form.casefold(), 0)
 
 
 class EncodedPairs(NamedTuple):
@@ -94,12 +105,14 @@ class EncodedPairs(NamedTuple):
 class Words:
     """Numbers for the most frequent words of a language, or characters where no spaces separate words.
 
+    ``The`` and ``the`` are two forms of a word, with numbers of their own. The more frequent one is the usual one.
+
     Attributes:
         is_spaced: whether spaces separate words.
     """
 
     def __init__(self, numbers: dict[str, int], *, is_spaced: bool) -> None:
-        """Take the numbers of words, from 1."""
+        """Take the numbers of forms, from 1, the most frequent ones first."""
         self.is_spaced = is_spaced
         self._numbers = _Numbers(numbers)
 
@@ -112,12 +125,17 @@ class Words:
         by_frequency = np.argsort(-np.bincount(encoded.values), kind="stable")[: VOCAB_SIZE - 1]
         numbers = np.zeros(len(occurring), dtype=np.int64)
         numbers[by_frequency] = np.arange(1, len(by_frequency) + 1)
-        kept = {word: number for word, number in zip(occurring, numbers.tolist(), strict=True) if number}
+        forms = list(occurring)
+        kept = {forms[place]: number for number, place in enumerate(by_frequency.tolist(), start=1)}
         return cls(kept, is_spaced=is_spaced), Ragged(numbers[encoded.values], encoded.starts)
 
     def encode(self, texts: Iterable[str]) -> Ragged:
         """Return the numbers of the words of all texts, of each text at most 2,000; an empty text has one word."""
         return _encoded(texts, self.is_spaced, self._numbers.__getitem__)
+
+    def in_usual_form(self, sentences: Ragged) -> Ragged:
+        """Return encoded sentences with each word in its usual form."""
+        return Ragged(self._numbers.usual[sentences.values], sentences.starts)
 
 
 def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]) -> Ragged:
@@ -126,7 +144,7 @@ def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]
 
     def rows() -> Iterator[list[str]]:
         for text in texts:
-            words = pattern.findall(text.casefold())[:_MOST_WORDS] or [""]
+            words = pattern.findall(text)[:_MOST_WORDS] or [""]
             lengths.append(len(words))
             yield words
 
@@ -150,6 +168,10 @@ class Encoder(NamedTuple):
     def encode(self, pairs: Sequence[SentencePair]) -> EncodedPairs:
         """Encode pairs."""
         return EncodedPairs(self.src.encode(pair.src for pair in pairs), self.tgt.encode(pair.tgt for pair in pairs))
+
+    def in_usual_forms(self, pairs: EncodedPairs) -> EncodedPairs:
+        """Return encoded pairs with each word in its usual form."""
+        return EncodedPairs(self.src.in_usual_form(pairs.src), self.tgt.in_usual_form(pairs.tgt))
 
 
 class WordOrder:
