@@ -17,6 +17,7 @@ from mtformer.explain.layout import HeatMap, pad, shorten, shorten_left, upright
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
 from mtformer.support.terminal import as_text, text_width, wrap
+from mtformer.translate.translation import Translation
 
 SENTENCE = "the red house sees a small dog."
 CHINESE = ["▁那只", "动物", "没", "穿过", "，", "因为", "它", "太", "累", "了", "。"]
@@ -202,6 +203,17 @@ def test_a_kind_of_attention_can_be_chosen(trained: Project) -> None:
     other = "the red house finds a small dog."
     text = trained.mtformer("explain", SENTENCE, "--compare", other, "--kind", "decoder", env={"COLUMNS": "140"}).stdout
     assert re.findall(r"^(\w+): .* Layer 1, head [12]\.$", text, flags=re.MULTILINE) == ["Decoder"]
+
+
+def test_it_says_if_translate_would_print_another_translation(
+    trained: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = trained.mtformer("explain", SENTENCE)
+    assert (result.status, "would" in result.stderr) == (0, False)
+    monkeypatch.setattr(Translator, "translate", lambda *_: [[Translation("anderes", 0.0, 0.0)]])
+    result = trained.mtformer("explain", SENTENCE)
+    assert "translate would search again or correct the translation, and print: anderes\n" in result.stderr
+    assert "would" not in trained.mtformer("explain", SENTENCE, "--prefix", "das").stderr
 
 
 def test_two_sentences_are_compared(trained: Project) -> None:

@@ -266,6 +266,8 @@ IN_PLACE = [  # languages, a text, its translation with its slots by their numbe
     ("en-de", "I have 12.", "Ich habe {0}{0}.", True),  # which is put back once
     ("en-de", "In the 1990s, 20-year-old people.", "In den {0}ern {1}jährige.", True),
     ("de-en", "Das ist der 14. von uns.", "He is the {0}th.", True),
+    ("de-en", "Es ist der 14. Mai, 5 km weit.", "It is {0}th, {1} far.", False),
+    ("de-en", "Es ist der 14. Mai, 5 km weit.", "It is {0}, {1}h far.", False),
     ("en-de", "I have 300 grams, 2 litres.", "Ich habe {0}g, {1}l.", True),
     ("fr-cs", "Le 14 mai à 5 h", "{0}. {1}h", True),
     ("zh-en", "90年代有12个人。", "{1} people in the {0}s.", True),

@@ -89,6 +89,7 @@ const AFTER = new RegExp(
 );
 const LATIN_UNIT = /(?<!°)[A-Za-z]/;
 const SLOT = /[\ue000-\ue00f]/g;
+const FIRST_OF_NAMES = "\ue00c";
 const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
 // At any place, what makes one number of two, and what makes a word of a name.
@@ -383,8 +384,15 @@ class Slotted {
   isGlued(text) {
     const inSource = (slot) => new RegExp(`${slot}(?:['’.\\-] ?)?[${LETTERS}]`, "u").test(this.text);
     const isAsInSource = (glued) =>
-      this.text.includes(glued) || ENDING.test(glued) || (Array.from(glued.slice(1)).every(isAlphabetic) && inSource(glued[0]));
+      this.text.includes(glued) ||
+      (ENDING.test(glued) && this.takesEnding(glued[0])) ||
+      (Array.from(glued.slice(1)).every(isAlphabetic) && inSource(glued[0]));
     return !Array.from(text.matchAll(GLUED), (match) => match[1]).every(isAsInSource);
+  }
+
+  /** Whether an ending may follow a slot, as in 3rd and Tom's; not in 3 kmth. */
+  takesEnding(slot) {
+    return slot >= FIRST_OF_NAMES || /\p{Nd}$/u.test(this.fillings.get(slot) ?? "");
   }
 
   /** Puts slots in place of what they stand for in a translation, or in the start of one. */

@@ -358,7 +358,8 @@ def explain(
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence
     unchanged, except for slots, such as ⟨4711⟩; if translate would change it first, stderr shows the changed text. Of
     several sentences, a model with data.context translates the last, and reads the one before it first.
-    The search shown is the first: translate searches again if the translation seems wrong or lacks a slot.
+    The search shown is the first: translate searches again if the translation seems wrong or lacks a slot; stderr then
+    shows what it would print.
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
@@ -394,6 +395,10 @@ def explain(
         log.warning("translate copies this text unchanged; here is how the model would translate it")
     elif texts != [spelling.read]:
         log.info("translate would read: %s", " | ".join(texts))
+    elif questions.prefix is None:
+        [[best, *_]] = translator.translate([text])
+        if not best.text.endswith(explanation.traces[0].target.text):
+            log.info("translate would search again or correct the translation, and print: %s", best.text)
     if page.output is not None:
         html = page.page(bundle, explanation.to_dict(), focus)
         with open_output(page.output) as file:

@@ -92,10 +92,14 @@ class Slotted:
         """Tell whether a slot touches letters that it does not touch in the source, and that are no usual ending."""
         return any(
             glued not in self.text
-            and not _ENDING.fullmatch(glued)
+            and not (_ENDING.fullmatch(glued) and self._takes_ending(glued[0]))
             and not (glued[1:].isalpha() and re.search(rf"{glued[0]}(?:['’.-] ?)?[{_LETTERS}]", self.text))
             for glued in _GLUED.findall(text)
         )
+
+    def _takes_ending(self, slot: str) -> bool:
+        """Tell whether an ending may follow a slot, as in 3rd and Tom's; not in 3 kmth."""
+        return slot in OF_KIND[NAME] or self.fillings.get(slot, "")[-1:].isdigit()
 
     def repeats(self, translation: str) -> bool:
         """Tell whether a translation has a slot more than once."""

@@ -150,7 +150,7 @@ class TranslationJob(Job[Paragraph]):
             log.warning("check the translation of %s: %s", self.place(line), "; ".join(doubtful.details))
         elif doubtful.n_lines > max(_FEW, tallies[_ALL].n_lines / 2):
             log.warning(
-                "most translations are doubtful, %s of %s: %s; the model reads another language or is too weak",
+                "most translations are doubtful, %s of %s: %s; the model reads another language or knows too little",
                 *(f"{doubtful.n_lines:,}", f"{tallies[_ALL].n_lines:,} {self.unit}", doubtful),
             )
         elif doubtful.n_lines:
