@@ -94,6 +94,11 @@ class Recurrent(nn.Module):
         self.output = OutputHead(d_model=width, vocab_size=architecture.tgt_vocab_size)
         self.output.weight = self.tgt_embedding.weight
 
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return self.tgt_embedding.weight.device
+
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
         """Predict every target token from those before it, as :meth:`Transformer.forward`; (B, T, D)."""
         memory, state = self.encode(src, src_mask)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
@@ -117,9 +116,8 @@ class TranslationJob(Job[Paragraph]):
                 return [self._stand_in(window[index], f"failed: {error}", empty)]
 
             texts = ["" if unit.problem else unit.text for unit in window]
-            is_long = window[0].number == 1 and len(texts) == FIRST_SIZE  # looking at its language takes 0.5 s
-            if is_long and (warning := language_warning("the input", {translator.src_lang: texts[:N_TEXTS]})):
-                log.warning("%s", warning)
+            if window[0].number == FIRST_SIZE + 1:  # not in a short text: it takes 0.5 s
+                _warn_of_language(window[0].number, texts, translator.src_lang)
             places = [self.place(unit.number) for unit in window]
             on_error = None if self.source.on_error is OnError.stop else fail
             results = translator.translate(texts, numbers=places, on_progress=advance, on_error=on_error)
@@ -172,6 +170,14 @@ class TranslationJob(Job[Paragraph]):
         """Return a stand-in for the translation of a line, made from the translation of an empty line."""
         note = f"{reason}: {'copied' if self._copies else 'skipped'}"
         return replace(empty, text=unit.text if self._copies else "", notes=(note,))
+
+
+def _warn_of_language(first: int, texts: Sequence[str], language: str) -> None:
+    """Warn if most texts, of which ``first`` is the number of the first, seem to be in another language."""
+    from mtformer.data.clean.language import N_TEXTS, language_warning  # which imports numpy
+
+    if warning := language_warning(f"the input from line {first:,} on", {language: texts[:N_TEXTS]}):
+        log.warning("%s", warning)
 
 
 def formatted(source: Paragraph, translations: Sequence[Translation], format: Format, n_best: int) -> str:
