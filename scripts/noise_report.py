@@ -172,7 +172,7 @@ def seconds_of(work: Callable[[], object], turns: int = 3) -> float:
 def apply(filters: Filters, pairs: Sequence[SentencePair]) -> list[str | None]:
     """Apply filters in chunks, as training does, and return the rule that drops each pair."""
     chunks = (pairs[first : first + CHUNK] for first in range(0, len(pairs), CHUNK))
-    return [reason for chunk in chunks for reason in filters.reasons(chunk)]
+    return [reason for chunk in chunks for reason in filters.rules(chunk)]
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -93,20 +93,20 @@ NOISY: list[tuple[str, str, str]] = [
 def kept(
     names: Sequence[str], pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")
 ) -> list[bool]:
-    reasons = Filters(names, LanguagePair(*languages)).reasons([SentencePair(*pair) for pair in pairs])
+    reasons = Filters(names, LanguagePair(*languages)).rules([SentencePair(*pair) for pair in pairs])
     return [reason is None for reason in reasons]
 
 
 @pytest.mark.parametrize(("src", "tgt"), CLEAN)
 def test_good_pairs_pass_all_rules(src: str, tgt: str) -> None:
     pairs = [SentencePair(src, tgt)]
-    assert Filters(["all"], EN_DE).reasons(pairs) == [None]
-    assert Filters(["all"], LanguagePair("de", "en")).pair_reasons([SentencePair(tgt, src)]) == [None]
+    assert Filters(["all"], EN_DE).rules(pairs) == [None]
+    assert Filters(["all"], LanguagePair("de", "en")).pair_rules([SentencePair(tgt, src)]) == [None]
 
 
 @pytest.mark.parametrize(("name", "src", "tgt"), NOISY)
 def test_a_rule_drops_what_it_is_for_and_says_so(name: str, src: str, tgt: str) -> None:
-    assert Filters([name], EN_DE).reasons([SentencePair(src, tgt)]) == [name]
+    assert Filters([name], EN_DE).rules([SentencePair(src, tgt)]) == [name]
     assert kept(["all"], [(src, tgt)]) == [False]
 
 
@@ -162,9 +162,9 @@ def test_whether_a_text_is_in_another_language_does_not_depend_on_the_texts_befo
     texts = ["everything", "everything", "everything le chat dort dans la vieille maison.", "The old man sleeps."]
     pairs = [SentencePair(text, "Ja.") for text in texts]
     whole, *both = (Filters(["language"], EN_DE) for _ in range(3))
-    found = whole.pair_reasons(pairs)
+    found = whole.pair_rules(pairs)
     assert [reason is None for reason in found] == [True, True, False, True]
-    assert [*both[0].pair_reasons(pairs[:2]), *both[1].pair_reasons(pairs[2:])] == found
+    assert [*both[0].pair_rules(pairs[:2]), *both[1].pair_rules(pairs[2:])] == found
 
 
 def test_languages_have_the_scores_of_py3langid() -> None:
@@ -200,7 +200,7 @@ def test_the_language_of_an_extremely_long_text_is_that_of_its_beginning() -> No
 def test_duplicates_are_found_across_chunks(name: str, expected: list[bool]) -> None:
     pairs = [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze."), ("A  dog.", "Ein Hund. "), ("A dog!", "Ein Hund")]
     filters = Filters([name], EN_DE)
-    found = [filters.reasons([SentencePair(*pair)])[0] is None for pair in pairs]
+    found = [filters.rules([SentencePair(*pair)])[0] is None for pair in pairs]
     assert found == kept([name], pairs) == expected
 
 
@@ -239,7 +239,7 @@ def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
         SentencePair("The train is late.", "Der Zug hat Verspätung."),
     ]
     filters = Filters(["held_out"], EN_DE, HeldOut(held_out, EN_DE))
-    assert [reason is None for reason in filters.reasons(pairs)] == [False, False, True, True]
+    assert [reason is None for reason in filters.rules(pairs)] == [False, False, True, True]
 
 
 def test_a_set_of_hashes_is_a_set() -> None:
@@ -306,10 +306,10 @@ def test_hashes_are_the_same_in_every_process() -> None:
 def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() -> None:
     pairs = [SentencePair(*pair) for pair in CLEAN] + [SentencePair(src, tgt) for _, src, tgt in NOISY]
     filters = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
-    expected = filters.reasons(pairs)
+    expected = filters.rules(pairs)
     worker = pickle.loads(pickle.dumps(Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))))
     reader = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
-    assert reader.corpus_reasons(pairs, worker.pair_reasons(pairs)) == expected
+    assert reader.corpus_rules(pairs, worker.pair_rules(pairs)) == expected
     assert expected[0] is not None
 
 
@@ -342,7 +342,7 @@ def test_the_filters_of_a_config_keep_its_validation_and_test_sets_out(project: 
     assert filters_of(load_config(project.config).data) == {}
     found = filters_of(load_config(project.config, ["data.filters=[held_out]"]).data)
     pairs = [SentencePair(text[0], "-"), SentencePair("-", text[1]), SentencePair(*text[::-1])]
-    assert [reason is None for reason in found[EN_DE].reasons(pairs)] == [False, False, True]
+    assert [reason is None for reason in found[EN_DE].rules(pairs)] == [False, False, True]
 
 
 def test_held_out_sentences_are_kept_out_of_every_direction() -> None:
@@ -352,7 +352,7 @@ def test_held_out_sentences_are_kept_out_of_every_direction() -> None:
         SentencePair("Ein ganz alter Satz.", "Une autre."),
     )
     filters = Filters(["held_out"], LanguagePair("de", "fr"), held_out)
-    assert [reason is None for reason in filters.reasons(german_french)] == [False, True]
+    assert [reason is None for reason in filters.rules(german_french)] == [False, True]
 
 
 def test_a_rule_that_does_not_exist_is_an_error(project: Project) -> None:
@@ -375,7 +375,7 @@ def test_misaligned_pairs_are_found_and_others_are_kept(phrases: list[SentencePa
         targets[place] = phrases[other].tgt
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
     filters = Filters(["misaligned"], EN_DE, sample=pairs)
-    found = np.array([reason is not None for reason in filters.reasons(pairs)])
+    found = np.array([reason is not None for reason in filters.rules(pairs)])
     assert found[moved].mean() >= 0.85
     assert found[~moved].mean() <= 0.02
     assert filters.learned is not None
@@ -388,7 +388,7 @@ def test_a_few_pairs_that_look_misaligned_are_free_translations(
 ) -> None:
     targets = np.roll([pair.tgt for pair in phrases[:n_moved]], 1).tolist()
     moved = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=False)] + phrases[n_moved:]
-    found = [reason is not None for reason in Filters(["misaligned"], EN_DE, sample=moved).reasons(moved)]
+    found = [reason is not None for reason in Filters(["misaligned"], EN_DE, sample=moved).rules(moved)]
     assert any(found) == is_found
     assert sum(found[:n_moved]) >= (0.8 * n_moved if is_found else 0)
 
@@ -421,7 +421,7 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     halves = [" ".join(pair.tgt.split()[: len(pair.tgt.split()) // 2]) for pair in phrases]
     targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
-    found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
+    found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).rules(pairs)])
     assert found[cut].mean() >= 0.75
     assert found[~cut].mean() <= 0.005
 
@@ -437,20 +437,20 @@ def test_words_in_the_wrong_order_are_found_in_chunks_of_any_size(phrases: list[
         text = " ".join(shuffled)
         pairs.append(SentencePair(pair.src, text) if side else SentencePair(text, pair.tgt))
     filters = Filters(["misordered"], EN_DE, sample=pairs)
-    found = [reason is not None for reason in filters.reasons(pairs)]
+    found = [reason is not None for reason in filters.rules(pairs)]
     assert np.mean(np.array(found)[is_shuffled]) >= 0.88
     assert np.mean(np.array(found)[~np.array(is_shuffled)]) <= 0.02
     assert filters.learned is not None
     assert filters.learned.shares()["misordered"] == pytest.approx(np.mean(is_shuffled), abs=0.08)
     worker = pickle.loads(pickle.dumps(filters))
     chunks = [pairs[first : first + 333] for first in range(0, len(pairs), 333)]
-    assert [reason is not None for chunk in chunks for reason in worker.pair_reasons(chunk)] == found
+    assert [reason is not None for chunk in chunks for reason in worker.pair_rules(chunk)] == found
 
 
 def test_a_clean_text_loses_nothing_to_the_rules_that_it_teaches(phrases: list[SentencePair]) -> None:
     names: list[str] = ["misaligned", "truncated", "misordered"]
     filters = Filters(names, EN_DE, sample=phrases)
-    assert sum(reason is not None for reason in filters.reasons(phrases)) <= 0.005 * len(phrases)
+    assert sum(reason is not None for reason in filters.rules(phrases)) <= 0.005 * len(phrases)
     assert filters.key == Filters(names, EN_DE).key
 
 
@@ -458,17 +458,17 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
     phrases: list[SentencePair], caplog: pytest.LogCaptureFixture
 ) -> None:
     few = phrases[:100]
-    assert Filters(["misaligned"], EN_DE, sample=few).reasons(few) == [None] * 100
+    assert Filters(["misaligned"], EN_DE, sample=few).rules(few) == [None] * 100
     assert "misaligned cannot find anything: 100 good pairs, and learning needs 2,000 with" in caplog.text
     same = [SentencePair("The same source.", f"Ein Ziel {number}.") for number in range(3_000)]
-    assert Filters(["misaligned"], EN_DE, sample=same).reasons(same) == [None] * len(same)
+    assert Filters(["misaligned"], EN_DE, sample=same).rules(same) == [None] * len(same)
     short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]
-    assert Filters(["misaligned", "truncated"], EN_DE, sample=short).reasons(short) == [None] * len(short)
+    assert Filters(["misaligned", "truncated"], EN_DE, sample=short).rules(short) == [None] * len(short)
     single = [SentencePair(f"w{number % 700}", f"v{number % 700}") for number in range(3_000)]
-    assert Filters(["misordered"], EN_DE, sample=single).reasons(single) == [None] * len(single)
+    assert Filters(["misordered"], EN_DE, sample=single).rules(single) == [None] * len(single)
     sources, targets = zip(*phrases, strict=True)
     others = list(map(SentencePair, sources, targets[1_000:] + targets[:1_000]))
-    assert Filters(["misaligned"], EN_DE, sample=others).reasons(others) == [None] * len(others)
+    assert Filters(["misaligned"], EN_DE, sample=others).rules(others) == [None] * len(others)
 
 
 def test_each_direction_learns_from_its_own_text(project: Project) -> None:
@@ -530,7 +530,7 @@ def test_rules_judge_lines_of_any_length() -> None:
     long = ["1" * 300_000, "a.b-" * 75_000, "3,5." * 75_000]
     pairs = [SentencePair(f"{text} 99 www.a.de", f"{text} 98 www.b.de") for text in long]
     for rule in ("numbers", "urls"):
-        assert Filters([rule], EN_DE).reasons(pairs) == [rule] * 3
+        assert Filters([rule], EN_DE).rules(pairs) == [rule] * 3
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:

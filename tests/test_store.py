@@ -132,7 +132,7 @@ class NoCars(Filters):
         super().__init__([], EN_DE)
         self._key = key
 
-    def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+    def pair_rules(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         return ["copy" if "car" in pair.src else None for pair in pairs]
 
 
@@ -419,10 +419,10 @@ def test_a_source_that_changes_while_it_is_read_is_an_error(tmp_path: Path, own_
     source = tsv(tmp_path / "a.tsv", PAIRS)
 
     class Writer(NoCars):
-        def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        def pair_rules(self, pairs: Sequence[SentencePair]) -> list[str | None]:
             with source.tsv.open("a") as file:
                 file.write("one more\tnoch eins\n")
-            return super().pair_reasons(pairs)
+            return super().pair_rules(pairs)
 
     with pytest.raises(UserError, match=rf"^{source.tsv} changed while it was being read: rerun when"):
         stored_text(text_of(source), {EN_DE: Writer("writer")})
@@ -548,9 +548,9 @@ def test_of_two_that_need_the_same_text_one_reads_it(tmp_path: Path, n_reads: Co
     text = text_of(tsv(tmp_path / "a.tsv", PAIRS))
 
     class Slow(NoCars):
-        def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        def pair_rules(self, pairs: Sequence[SentencePair]) -> list[str | None]:
             time.sleep(0.01)
-            return super().pair_reasons(pairs)
+            return super().pair_rules(pairs)
 
     found: list[StoredText] = []
     threads = [

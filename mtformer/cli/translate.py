@@ -18,9 +18,11 @@ from mtformer.translate.jobs.options import Format, OnError
 if TYPE_CHECKING:
     from mtformer.bundle.format import Bundle
     from mtformer.explain.page import Focus
+    from mtformer.explain.tokens import Spelling
     from mtformer.text.glossary import Glossary
     from mtformer.text.tokenizer.vocabulary import Vocabulary
     from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.translator import Translator
 
 
 log = logging.getLogger(__name__)
@@ -390,15 +392,8 @@ def explain(
         compare_with=questions.compare,
         checkpoints=checkpoints,
     )
-    spelling = explainer.spelling(text)
-    if not (texts := translator.texts_read(spelling.sentence)):
-        log.warning("translate copies this text unchanged; here is how the model would translate it")
-    elif texts != [spelling.read]:
-        log.info("translate would read: %s", " | ".join(texts))
-    elif questions.prefix is None:
-        [[best, *_]] = translator.translate([text])
-        if not best.text.endswith(explanation.traces[0].target.text):
-            log.info("translate would search again or correct the translation, and print: %s", best.text)
+    translation = None if questions.prefix else explanation.traces[0].target.text
+    _log_differences(translator, text, explainer.spelling(text), translation)
     if page.output is not None:
         html = page.page(bundle, explanation.to_dict(), focus)
         with open_output(page.output) as file:
@@ -411,3 +406,15 @@ def explain(
         options.print_result(
             render(explanation, View(options.columns(), options.has_colours(), focus, shown.attention)), styled=True
         )
+
+
+def _log_differences(translator: "Translator", text: str, spelling: "Spelling", translation: str | None) -> None:
+    """Say what ``translate`` would read, or print, instead of what is explained."""
+    if not (texts := translator.texts_read(spelling.sentence)):
+        log.warning("translate copies this text unchanged; here is how the model would translate it")
+    elif texts != [spelling.read]:
+        log.info("translate would read: %s", " | ".join(texts))
+    elif translation is not None:
+        [[best, *_]] = translator.translate([text])
+        if not best.text.endswith(translation):
+            log.info("translate would search again or correct the translation, and print: %s", best.text)

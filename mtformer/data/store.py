@@ -279,7 +279,7 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
         for portion, rules in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
-            rules = filters[portion.languages].corpus_reasons(portion.pairs, rules) if rules else rules
+            rules = filters[portion.languages].corpus_rules(portion.pairs, rules) if rules else rules
             out.append_portion(portion.without(rules, drops[portion.source]))
             progress.advance(len(portion.pairs))
         out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")
@@ -316,4 +316,4 @@ def _filtered(
 
 
 def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: Portion) -> list[str | None]:
-    return filters[portion.languages].pair_reasons(portion.pairs)
+    return filters[portion.languages].pair_rules(portion.pairs)

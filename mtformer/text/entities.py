@@ -184,7 +184,7 @@ class Entity(NamedTuple):
         return f"{slot} " if self.number.endswith(("'", "’")) else slot
 
     def suits(self, language: str) -> bool:
-        """Tell whether a language has the same unit, not one in Latin letters if it is written in others, or month."""
+        """Tell whether a language has the same unit or month: no unit in Latin letters if it is written in others."""
         if self.has_month:
             return writes_dates(language)
         unit = self.text.replace(self.number, "") if self.number else ""

@@ -113,8 +113,8 @@ class Planner(SentencePlanner):
 
         For a model that reads sentences alone, a text is one sentence.
         """
-        sentences = [text] if self.tokenizer.context_end is None else ["", *split_sentences(text, self.src_lang)]
-        before, last = ["", *sentences][-2:]
+        sentences = [text] if self.tokenizer.context_end is None else split_sentences(text, self.src_lang)
+        before, last = ["", "", *sentences][-2:]
         return last, self.after(before, last).tokenizer
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:

@@ -190,7 +190,7 @@ class SourceCheck:
 
     def add(self, portion: Portion, judgement: Judgement) -> None:
         """Add the next pairs, with what the rules for single pairs say of them."""
-        rules = self.filters.corpus_reasons(portion.pairs, judgement.rules)
+        rules = self.filters.corpus_rules(portion.pairs, judgement.rules)
         certainty = judgement.certainty.tolist()
         for rule, pair, line, certain in zip(rules, portion.pairs, portion.lines, certainty, strict=True):
             if rule:

@@ -52,9 +52,9 @@ class Judgement(NamedTuple):
 class Filters:
     """Decides which pairs of a text to drop.
 
-    Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_reasons` may run
+    Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_rules` may run
     in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to
-    :meth:`reasons` or to :meth:`corpus_reasons`.
+    :meth:`reasons` or to :meth:`corpus_rules`.
 
     Attributes:
         names: the rules, without ``all``.
@@ -163,11 +163,11 @@ class Filters:
             by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
         return repaired(pair, by_side)
 
-    def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+    def rules(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return the rule that drops each of the next pairs of the text; None to keep it."""
-        return self.corpus_reasons(pairs, self.pair_reasons(pairs))
+        return self.corpus_rules(pairs, self.pair_rules(pairs))
 
-    def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+    def pair_rules(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return which of the rules for single pairs drops each pair."""
         return self.judge(pairs).rules
 
@@ -194,7 +194,7 @@ class Filters:
                 certainty[place] = excess[place]
         return Judgement(dropping, certainty, learned.misalignment_of(scores))
 
-    def corpus_reasons(self, pairs: Sequence[SentencePair], dropping: Sequence[str | None]) -> list[str | None]:
+    def corpus_rules(self, pairs: Sequence[SentencePair], dropping: Sequence[str | None]) -> list[str | None]:
         """Complete the rules that drop the next pairs by those that remember the pairs before."""
         return _apply(self._corpus_rules, pairs, dropping)
 

@@ -244,7 +244,8 @@ def _logistic_regression(good: Features, bad: Features) -> Floats:
 class Half(NamedTuple):
     """Statistics of the pairs of one half of a text, by which those of the other are judged.
 
-    The case of words tells where they stand, as in ``tree. We shook nuts from the``, but not what they translate.
+    A capital shows a word out of place, as in ``tree. We shook nuts from the``, so the order of words minds their case;
+    their translations do not.
     """
 
     encoder: Encoder

@@ -240,7 +240,7 @@ def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, 
     """Return the pairs that are good after repairs, and the changes."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
-    rules = source.filters.reasons([pair for pair, _ in found.values()])
+    rules = source.filters.rules([pair for pair, _ in found.values()])
     return {number: one for (number, one), rule in zip(found.items(), rules, strict=True) if rule is None}
 
 
