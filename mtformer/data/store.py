@@ -312,8 +312,8 @@ def _filtered(
     """Yield which of the rules for single pairs drop pairs; nothing without filters."""
     if not filters:
         return ((portion, []) for portion in portions)
-    return in_order(partial(_pair_reasons, filters), portions)
+    return in_order(partial(_pair_rules, filters), portions)
 
 
-def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: Portion) -> list[str | None]:
+def _pair_rules(filters: Mapping[LanguagePair, Filters], portion: Portion) -> list[str | None]:
     return filters[portion.languages].pair_rules(portion.pairs)

@@ -54,7 +54,7 @@ class Filters:
 
     Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_rules` may run
     in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to
-    :meth:`reasons` or to :meth:`corpus_rules`.
+    :meth:`rules` or to :meth:`corpus_rules`.
 
     Attributes:
         names: the rules, without ``all``.
