@@ -77,7 +77,6 @@ def serve(
     from mtformer.support.logs import log_as_json
 
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
-    place.check()
     paths = _demo(model) if demo else _find_models(model)
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)

@@ -29,7 +29,7 @@ _IDLE_SECONDS = 75  # until a connection without requests is closed: more than t
 
 @dataclass(frozen=True)
 class Place:
-    """The address of a server, and access to it.
+    """The address of a server, and access to it; open to other machines only if that is explicitly allowed.
 
     Attributes:
         host: a name or an address.
@@ -45,20 +45,17 @@ class Place:
     is_insecure: bool = False
     cors: Sequence[str] = ()
 
-    def check(self) -> None:
-        """Refuse open access from other machines, unless it is explicitly allowed.
+    def __post_init__(self) -> None:
+        """Check the access.
 
         Raises:
             UserError: other machines could use the server without a key.
         """
-        if self.keys is not None or is_loopback(self.host):
-            return
-        if not self.is_insecure:
+        if self.keys is None and not self.is_insecure and not is_loopback(self.host):
             raise UserError(
                 f"--host {self.host} lets other machines in, and without keys anyone could use this server: make a key "
                 "with --keys FILE --new-key NAME and start it with --keys FILE, or add --insecure if that is meant"
             )
-        log.warning("ANYONE who can reach %s can use this server: it has no keys (--insecure)", self.host)
 
     def listen(self) -> socket.socket:
         """Return a socket that listens there.
@@ -100,12 +97,14 @@ def serve(
     Raises:
         UserError: it cannot listen there, or a file or the database cannot be used.
     """
-    place.check()
     keys = None if place.keys is None else Keys.read(place.keys)
+    is_local = keys is None and is_loopback(place.host)
+    if keys is None and not is_local:
+        log.warning("ANYONE who can reach %s can use this server: it has no keys (--insecure)", place.host)
     with place.listen() as listening:
         service = Service(models, Database(database), keys, settings)  # whose database has to work before all else
         models.load_first()
-        app = make_app(service, cors=place.cors, is_local=keys is None and is_loopback(place.host), watch=watch)
+        app = make_app(service, cors=place.cors, is_local=is_local, watch=watch)
         host, port, *_ = listening.getsockname()
         log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
         gc.freeze()  # or the collector would go through all that is loaded again and again
