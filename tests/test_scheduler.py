@@ -131,7 +131,8 @@ def test_a_cancelled_job_is_not_computed() -> None:
 def test_texts_are_reported_as_they_are_done() -> None:
     done: list[tuple[int, Any]] = []
     with scheduling() as (scheduler, engine):
-        job = Job(plan, ["1", "2 3"], engine, on_text=lambda index, outcome: done.append((index, outcome)))
+        job = Job(plan, ["1", "2 3"], engine)
+        job.on_text = lambda index, outcome: done.append((index, outcome))
         scheduler.submit(job).result(SECONDS)
     assert sorted(done) == [(0, [2.0]), (1, [4.0, 6.0, 20.0])]
 

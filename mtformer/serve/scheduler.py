@@ -17,7 +17,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Condition, Thread
@@ -48,6 +48,7 @@ class Job(Line["_Call"], Generic[T]):
 
     Attributes:
         future: for each text its result or the error that has ended its plan. To cancel it cancels the job.
+        on_text: called in a thread of the scheduler with the index of each text that is done, and its outcome.
     """
 
     def __init__(
@@ -58,7 +59,6 @@ class Job(Line["_Call"], Generic[T]):
         *,
         key: str = "",
         weight: float = 1.0,
-        on_text: Callable[[int, "T | MtformerError"], object] | None = None,
     ) -> None:
         """Describe the job.
 
@@ -68,12 +68,12 @@ class Job(Line["_Call"], Generic[T]):
             engine: computes what the plans ask for.
             key: whose job it is: keys get equal shares of the server.
             weight: how much more it gets than a job of weight 1 under the same key.
-            on_text: called in a thread of the scheduler with the index of each text that is done, and its outcome.
         """
         super().__init__(key, weight)
         self.texts, self.engine = texts, engine
         self.future: Future[list[T | MtformerError]] = Future()
-        self._plan, self._on_text = plan, on_text
+        self.on_text: Callable[[int, T | MtformerError], object] | None = None
+        self._plan = plan
         self._outcomes: list[Any] = [None] * len(texts)
         self._n_left = len(texts)
         self.future.add_done_callback(self._leave)
@@ -86,8 +86,8 @@ class Job(Line["_Call"], Generic[T]):
         """Store the outcome of a text; the last one completes :attr:`future`. One thread at a time may call this."""
         self._outcomes[index] = outcome
         self._n_left -= 1
-        if self._on_text is not None and self.is_wanted:
-            self._on_text(index, outcome)
+        if self.on_text is not None and self.is_wanted:
+            self.on_text(index, outcome)
         if not self._n_left:
             with suppress(InvalidStateError):  # it was cancelled
                 self.future.set_result(self._outcomes)
@@ -274,14 +274,13 @@ class Scheduler:
             for job, amount in balances.items():
                 self._waiting.settle(job, amount)
 
-    def _advanced(self, text: _Text) -> Iterator[_Call]:
-        """Start or continue a plan, and yield what it asks for; if it has ended, tell its job."""
+    def _advanced(self, text: _Text) -> list[_Call]:
+        """Start or continue a plan, and return what it asks for; if it has ended, tell its job."""
         requests = text.advance()
-        if requests:
-            yield from (_Call(text, place, request) for place, request in enumerate(requests))
-        else:
+        if not requests:
             with self._changed:
                 text.job.finish(text.index, text.outcome)
+        return [_Call(text, place, request) for place, request in enumerate(requests)]
 
     def _compute(self, calls: Sequence[_Call]) -> None:
         """Compute requests to one engine, and continue the plans that have asked for no others."""
@@ -296,7 +295,7 @@ class Scheduler:
         if self._observe is not None:
             self._observe(len(calls), n_tokens, seconds)
         for text in self._stored(calls, outcomes):
-            self._put_back(list(self._advanced(text)))
+            self._put_back(self._advanced(text))
 
     def _stored(self, calls: Sequence[_Call], outcomes: Sequence[Any]) -> list[_Text]:
         """Store the results of requests, and return the texts that now have all that they asked for."""

@@ -56,12 +56,10 @@ class Service:
         self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
         self.is_ready = False
         self.explanations = Explanations(models)
-        for name, text, read in (
-            ("waiting_texts", "Texts and searches that wait for a thread.", lambda: self.scheduler.n_waiting),
-            ("waiting_tokens", "Their tokens, about.", lambda: self.scheduler.waiting_tokens),
-            ("model_bytes", "Bytes of the weights of loaded models, about.", lambda: self.models.loaded_bytes),
-        ):
-            self.metrics.add_gauge(name, text, read)
+        add_gauge, scheduler = self.metrics.add_gauge, self.scheduler
+        add_gauge("waiting_texts", "Texts and searches that wait for a thread.", lambda: scheduler.n_waiting)
+        add_gauge("waiting_tokens", "Their tokens, about.", lambda: scheduler.waiting_tokens)
+        add_gauge("model_bytes", "Bytes of the weights of loaded models, about.", lambda: models.loaded_bytes)
 
     def remember(self) -> None:
         """Write what is to be written now and then.
@@ -181,22 +179,20 @@ class Service:
         """
         loop, changed, outcomes = asyncio.get_running_loop(), asyncio.Event(), dict[int, Any]()
 
-        def take(place: int, outcome: list[Translation] | MtformerError) -> None:
-            outcomes[place] = outcome
+        def take(places: Sequence[int], index: int, outcome: list[Translation] | MtformerError) -> None:
+            outcomes[places[index]] = outcome
             if not isinstance(outcome, MtformerError):
-                admission.n_translated += len(query.texts[place])
+                admission.n_translated += len(query.texts[places[index]])
             changed.set()
-
-        def tell(place: int, outcome: list[Translation] | MtformerError) -> None:
-            loop.call_soon_threadsafe(take, place, outcome)
 
         async with self.admitted(caller) as admission:
             await admission.charge(query.texts)
             async with admission.in_time():
-                answers, jobs = await self._prepared(admission, query, tell)
+                answers, jobs = await self._prepared(admission, query)
             yield None
             try:
-                for job in jobs:
+                for job, places in jobs.items():
+                    job.on_text = partial(loop.call_soon_threadsafe, partial(take, places))
                     self.scheduler.submit(job)
                 for place, answer in enumerate(answers):
                     async with admission.in_time():
@@ -224,7 +220,7 @@ class Service:
         return guesses * len(texts) if query.is_one_language else guesses
 
     async def _prepared(
-        self, admission: Admission, query: Query, on_text: Callable[[int, Any], object] | None = None
+        self, admission: Admission, query: Query
     ) -> "tuple[list[Answer], dict[Job[list[Translation]], list[int]]]":
         """Return answers without translations, and for each source language a job with the places of its texts.
 
@@ -244,9 +240,8 @@ class Service:
         jobs = {}
         for pair, of_pair in places.items():
             translator = await self.translator(pair, query.wanted)
-            tell = None if on_text is None else partial(_tell, on_text, of_pair)
             plan = partial(query.plan, translator)
-            jobs[self.job(translator, plan, [texts[place] for place in of_pair], admission, on_text=tell)] = of_pair
+            jobs[self.job(translator, plan, [texts[place] for place in of_pair], admission)] = of_pair
         return answers, jobs
 
     def _pair_unless_same(self, src_lang: str, tgt_lang: str) -> LanguagePair | None:
@@ -259,17 +254,11 @@ class Service:
         return None if is_known and matches_language(src_lang, tgt_lang) else self.pair(src_lang, tgt_lang)
 
     def job(
-        self,
-        translator: Translator,
-        plan: Callable[[str], Plan[T]],
-        texts: Sequence[str],
-        admission: Admission,
-        *,
-        on_text: Callable[[int, T | MtformerError], object] | None = None,
+        self, translator: Translator, plan: Callable[[str], Plan[T]], texts: Sequence[str], admission: Admission
     ) -> Job[T]:
         """Return a job for a request."""
         weight = _BULK if admission.is_bulk else 1.0
-        return Job(plan, texts, translator.engine, key=admission.caller.name, weight=weight, on_text=on_text)
+        return Job(plan, texts, translator.engine, key=admission.caller.name, weight=weight)
 
     async def translator(self, pair: LanguagePair, wanted: Wanted) -> Translator:
         """Return the translator for a request; load it if necessary.
@@ -308,11 +297,6 @@ class Service:
         for answer in answers:
             for flag in answer.translations[0].flags:
                 self.metrics.notes.labels(flag.partition(":")[0]).inc()
-
-
-def _tell(on_text: Callable[[int, Any], object], places: Sequence[int], index: int, outcome: Any) -> None:
-    """Report the outcome of a text of a job; ``places`` are those of its texts in the request."""
-    on_text(places[index], outcome)
 
 
 async def _disconnected(request: Request | None) -> None:
