@@ -16,7 +16,15 @@ from mtformer.cli import main
 
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _CONTEXT = multiprocessing.get_context(_METHOD)
-_CONTEXT.set_forkserver_preload(["mtformer.training.run", "mtformer.cli.app", "torch.distributed.fsdp"])
+_CONTEXT.set_forkserver_preload(
+    [
+        "mtformer.training.run",
+        "mtformer.report.writing",
+        "mtformer.cli.app",
+        "torch._dynamo",  # which optimizers import
+        "torch.distributed.fsdp",
+    ]
+)
 _SECONDS = 300
 
 
