@@ -10,13 +10,12 @@ import itertools
 import json
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 NAME = "pretended"
@@ -81,13 +80,30 @@ def plain(value: Any) -> Any:
     return value.on_cpu if isinstance(value, OnDevice) else value
 
 
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """Return ``value`` with all that lists and tuples in it hold changed."""
+    if isinstance(value, list | tuple):
+        return type(value)([mapped(change, each) for each in value])
+    return change(value)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors_in(each)
+
+
 def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Compute an operation on the processor, and say that the result is where it would be."""
-    name = func.overloadpacket.__name__
-    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+    tensors = list(tensors_in((args, tuple(kwargs.values()))))
     ours = [tensor for tensor in tensors if isinstance(tensor, OnDevice)]
     given = kwargs.get("device")
     goes_to_device = bool(ours) if given is None else torch.device(given).type == NAME
+    if not (ours or goes_to_device):
+        return func(*args, **kwargs)
+    name = func.overloadpacket.__name__
     if name == "copy_":
         plain(args[0]).copy_(plain(args[1]))
         return args[0]
@@ -102,11 +118,15 @@ def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if is_sent or (ours and (name in WAITS or by_mask or (moves and not goes_to_device))):
         note()
     kwargs = kwargs | ({} if given is None else {"device": torch.device("cpu")})
-    result = func(*tree_map(plain, args), **tree_map(plain, kwargs))
+    result = func(*mapped(plain, args), **{key: mapped(plain, value) for key, value in kwargs.items()})
     if not goes_to_device:
         return result
     known = {id(tensor.on_cpu): tensor for tensor in ours}  # of operations in place
-    return tree_map(lambda x: known.get(id(x), OnDevice(x)) if isinstance(x, Tensor) else x, result)
+
+    def on_device(value: Any) -> Any:
+        return known[id(value)] if id(value) in known else OnDevice(value) if isinstance(value, Tensor) else value
+
+    return mapped(on_device, result)
 
 
 def send(model: nn.Module) -> None:
