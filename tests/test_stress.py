@@ -168,12 +168,11 @@ def test_what_denies(text: str, language: str, expected: bool | None) -> None:
 
 
 def test_flips_are_counted_on_both_sides() -> None:
-    pairs = [NegationPair("I swim.", "I cannot swim."), NegationPair("He is here.", "He is not here.")]
     right = [
         NegationPair("Ich schwimme.", "Ich kann nicht schwimmen."),
         NegationPair("Er ist hier.", "Er ist nicht hier."),
     ]
-    assert count_flips(pairs, right, "de") == Flips(2, 0, 0)
+    assert count_flips(right, "de") == Flips(2, 0, 0)
     wrong = [NegationPair("Ich schwimme nicht.", "Ich kann schwimmen."), right[1]]
-    assert count_flips(pairs, wrong, "de") == Flips(2, 1, 1)
-    assert count_flips(pairs, wrong, "de").share == 0.5
+    assert count_flips(wrong, "de") == Flips(2, 1, 1)
+    assert count_flips(wrong, "de").share == 0.5

@@ -74,8 +74,8 @@ class Flips:
         return f"negation  {100 * self.share:.1f} % of the translations flip: {counts}"
 
 
-def count_flips(pairs: Sequence[Pair], translations: Sequence[Pair], tgt_lang: str) -> Flips:
-    """Count flips in the translations of pairs into a language whose negations are known."""
+def count_flips(translations: Sequence[Pair], tgt_lang: str) -> Flips:
+    """Count flips in the translations of pairs of sentences into a language whose negations are known."""
     lost = sum(not denies(translation.negative, tgt_lang) for translation in translations)
     added = sum(bool(denies(translation.positive, tgt_lang)) for translation in translations)
-    return Flips(len(pairs), lost, added)
+    return Flips(len(translations), lost, added)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from mtformer.config import LanguagePair
 from mtformer.engines.loading import LoadedModel
@@ -227,28 +227,20 @@ def stress_model(
     with opened(save) as file:  # first: a wrong path must not cost the work
         sources = [case.src for perturbed in cases.values() for case in perturbed.values()]
         sources += [text for pair in denied for text in pair]
-        texts_in_order = (translation.text for translation in best_translations(translator, sources))
-        hypotheses = {name: {i: next(texts_in_order) for i in perturbed} for name, perturbed in cases.items()}
-        flips = _flips(denied, list(texts_in_order), header.tgt_lang, file)
+        found = (translation.text for translation in best_translations(translator, sources))
+        hypotheses = {name: {i: next(found) for i in perturbed} for name, perturbed in cases.items()}
+        negations = [NegationPair(next(found), next(found)) for _ in denied]
         if file is not None:
+            for i, both in enumerate(zip(denied, negations, strict=True), 1):
+                file.writelines(_line("negation", i, Case(src, None), hyp) for src, hyp in zip(*both, strict=True))
             for name, perturbed in cases.items():
-                for i, case in perturbed.items():
-                    file.write(_line(name, i + 1, case, hypotheses[name][i]))
+                file.writelines(_line(name, i + 1, case, hypotheses[name][i]) for i, case in perturbed.items())
     languages = LanguagePair(header.src_lang, header.tgt_lang)
     rows = [_row(name, pairs, perturbed, hypotheses, languages) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
     scored = ScoredModel(tuple(paths), model, raw)
+    flips = count_flips(negations, header.tgt_lang) if negations else None
     return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows, flips)
-
-
-def _flips(pairs: Sequence[NegationPair], found: Sequence[str], tgt_lang: str, file: TextIO | None) -> Flips | None:
-    """Count the flips in the translations of pairs, and write these to a file; None without pairs."""
-    translations = [NegationPair(*both) for both in zip(found[::2], found[1::2], strict=True)]
-    for i, (pair, translation) in enumerate(zip(pairs, translations, strict=True), 1):
-        for src, hyp in zip(pair, translation, strict=True):
-            if file is not None:
-                file.write(_line("negation", i, Case(src, None), hyp))
-    return count_flips(pairs, translations, tgt_lang) if pairs else None
 
 
 def _line(name: str, number: int, case: Case, hypothesis: str) -> str:
