@@ -103,10 +103,9 @@ class Comparison:
     def verdicts(self) -> list[str]:
         """Return a sentence about each system and metric."""
         return [
-            _verdict(comparison, estimate)
+            _verdict(comparison, comparison.estimates[system])
             for system in range(1, len(self.systems))
             for comparison in self.metrics
-            for estimate in [comparison.estimates[system]]
         ]
 
 

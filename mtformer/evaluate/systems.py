@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Unpack
@@ -172,7 +173,7 @@ def _file_of(path: Path) -> Path:
     bundle = RunFolder(path).bundle
     if not bundle.is_file():
         raise UserError(f"{path} is not the folder of a run with a model: there is no {bundle}")
-    return find_model(path)
+    return find_model(path)  # which refuses models of transformers
 
 
 def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
@@ -265,8 +266,5 @@ def _read_config(run: Path) -> Config | None:
 
 def _common_name(names: Sequence[str]) -> str:
     """Join names as a shell would take them apart: ``base-1`` and ``base-2`` to ``base-{1,2}``."""
-    length = 0
-    while len({name[: length + 1] for name in names}) == 1:
-        length += 1
-    prefix = names[0][:length].rstrip("0123456789")
+    prefix = commonprefix(names).rstrip("0123456789")  # noqa: RUF071  # by characters
     return f"{prefix}{{{','.join(name.removeprefix(prefix) for name in names)}}}"
