@@ -207,7 +207,7 @@ def load(imported: Any, folder: Path) -> Any:
         ),
         ({"transformer-preprocess": "n"}, "transformer-preprocess = n cannot be imported, only none"),
         ({"transformer-ffn-activation": "prelu"}, "transformer-ffn-activation = prelu"),
-        ({"transformer-heads": 3}, "n_heads = 3 does not divide d_model = 16"),
+        ({"transformer-heads": 3}, "model.npz: n_heads = 3 does not divide d_model = 16"),
         ({"transformer-dim-ffn": 32}, "encoder_l1_ffn_W1 gives the shape (24, 16), not (32, 16)"),
         ({"dec-depth": 3}, "lacks decoder_l3_self_Wq"),
         ({"dec-depth": 1}, "contains decoder_l2_context_Wk, which such a model does not have"),

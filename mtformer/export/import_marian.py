@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import Header
+from mtformer.bundle.header import Header, first_problem
 from mtformer.config.sources import LanguagePair
 from mtformer.export.huggingface_tokens import targets_in
 from mtformer.export.imported import Imported, Tokens, directions, languages_of, search_defaults
@@ -245,8 +245,7 @@ def _architecture(path: Path, arrays: Arrays, options: Mapping[str, Any], tokeni
     except KeyError as error:
         raise UserError(f"the options in {path} lack {error.args[0]}") from None
     except ValidationError as error:
-        wrong = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
+        raise UserError(f"{path}: {first_problem(error)}") from None
 
 
 def _weights(path: Path, arrays: Arrays, options: Mapping[str, Any], architecture: Architecture) -> dict[str, Tensor]:
@@ -310,7 +309,5 @@ def _tensor(array: np.ndarray[Any, np.dtype[Any]], name: str) -> Tensor:
 def _with_new_tokens(tensor: Tensor, ours: str, architecture: Architecture) -> Tensor:
     """Add the tokens that Marian does not have: their embeddings are zero, as is what its decoder starts from."""
     size = architecture.src_vocab_size if ours == "src_embedding.weight" else architecture.tgt_vocab_size
-    n_new = max(0, size - len(tensor))
-    if ours == "output.bias":
-        return torch.cat([tensor, tensor.new_full((n_new,), torch.finfo(torch.float16).min)])
-    return torch.cat([tensor, tensor.new_zeros(n_new, tensor.size(1))])
+    value = torch.finfo(torch.float16).min if ours == "output.bias" else 0.0
+    return torch.cat([tensor, tensor.new_full((max(0, size - len(tensor)), *tensor.shape[1:]), value)])
