@@ -37,11 +37,7 @@ def read_fast_tokenizer(path: Path) -> tuple[bytes, dict[int, str], list[str]]:
 
 
 def _unigram(model: dict[str, Any]) -> list[Token]:
-    is_byte = bool(model.get("byte_fallback"))
-    return [
-        Token(text, score, Kind.BYTE if is_byte and byte_of(text) is not None else Kind.NORMAL)
-        for text, score in model["vocab"]
-    ]
+    return [Token(text, score, _kind(text, model)) for text, score in model["vocab"]]
 
 
 def _bpe(model: dict[str, Any]) -> list[Token]:
@@ -49,16 +45,13 @@ def _bpe(model: dict[str, Any]) -> list[Token]:
     ranks: dict[str, int] = {}
     for rank, merge in enumerate(model["merges"]):
         ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
-    is_byte = bool(model.get("byte_fallback"))
     by_id = {i: text for text, i in model["vocab"].items()}
-    return [
-        Token(
-            by_id.get(i, f"<unused{i}>"),
-            float(-ranks.get(by_id.get(i, ""), len(ranks) + i)),
-            Kind.BYTE if is_byte and byte_of(by_id.get(i, "")) is not None else Kind.NORMAL,
-        )
-        for i in range(max(by_id) + 1)
-    ]
+    texts = [by_id.get(i, f"<unused{i}>") for i in range(max(by_id) + 1)]
+    return [Token(text, float(-ranks.get(text, len(ranks) + i)), _kind(text, model)) for i, text in enumerate(texts)]
+
+
+def _kind(text: str, model: dict[str, Any]) -> Kind:
+    return Kind.BYTE if model.get("byte_fallback") and byte_of(text) is not None else Kind.NORMAL
 
 
 def _character_maps(normalizer: Any) -> Iterator[bytes]:

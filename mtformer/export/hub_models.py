@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from mtformer.export.import_huggingface import FILES, family_of
 from mtformer.export.imported import read_json
@@ -19,24 +18,15 @@ _VARIANTS = [variant for name in WEIGHTS for variant in (name, f"{name}.index.js
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
-class HubModel(NamedTuple):
-    """A downloaded model.
-
-    Attributes:
-        folder: with the files that importing it needs.
-        commit: that they are from.
-    """
-
-    folder: Path
-    commit: str
-
-
-def download_model(name: str, revision: str | None = None) -> HubModel:
-    """Download a model, but for the files that are in the cache, and verify its files.
+def download_model(name: str, revision: str | None = None) -> tuple[Path, str]:
+    """Download what importing a model needs, but for the files that are in the cache, and verify the files.
 
     Args:
         name: as in ``Helsinki-NLP/opus-mt-en-de``.
         revision: a branch, tag or commit; None: the newest commit.
+
+    Returns:
+        The folder of the files, and the commit that they are from.
 
     Raises:
         UserError: the model or a file of it does not exist or is not accessible, or no such model can be imported.
@@ -53,7 +43,7 @@ def download_model(name: str, revision: str | None = None) -> HubModel:
         family_of(read_json(small[_CONFIG]))  # before much is downloaded for nothing
         folder = _download(name, commit, {weights: sizes[weights]})[weights].parent
         _download(name, commit, {path.name: sizes.get(path.name) for path in weight_paths(folder)})
-    return HubModel(folder, commit)
+    return folder, commit
 
 
 def _listing(name: str, revision: str | None) -> tuple[str, Mapping[str, int | None]]:

@@ -148,9 +148,8 @@ def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenize
         raise UserError(f"activation_function = {function} cannot be imported; known are {', '.join(activations)}")
     is_shared = bool(config.get("share_encoder_decoder_embeddings", True))
     src_size, tgt_size = config["vocab_size"], config.get("decoder_vocab_size") or config["vocab_size"]
-    for side, size, known in zip(
-        ("source", "target"), (src_size, tgt_size), (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size), strict=True
-    ):
+    sizes = {"source": (src_size, tokenizer.src_vocab_size), "target": (tgt_size, tokenizer.tgt_vocab_size)}
+    for side, (size, known) in sizes.items():
         if size != known:
             raise UserError(f"the tokenizer is of another model: it has {known:,} {side} tokens, not {size:,}")
     return Architecture(

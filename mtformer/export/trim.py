@@ -61,7 +61,7 @@ def trim(imported: Imported, languages: Sequence[str] | None, texts: Iterable[st
     trimmed = Imported(
         header.model_copy(update={"architecture": architecture}), _rows(imported.tensors, ids[0], ids[-1]), models
     )
-    log.info("%s", _saved(imported, trimmed))
+    log.info("%s", _reduction(imported, trimmed))
     return trimmed
 
 
@@ -210,8 +210,8 @@ def _rows(tensors: Mapping[str, Tensor], src_ids: Sequence[int], tgt_ids: Sequen
     }
 
 
-def _saved(before: Imported, after: Imported) -> str:
-    """Log how much smaller a model has become."""
+def _reduction(before: Imported, after: Imported) -> str:
+    """Say how much smaller a model has become."""
 
     def size(model: Imported) -> tuple[str, int, float]:
         return (
