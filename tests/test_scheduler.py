@@ -11,7 +11,7 @@ import pytest
 from mtformer.config import SearchOptions
 from mtformer.search.engine import OnDone, Request, ScoreRequest
 from mtformer.serve.scheduler import Job, Scheduler
-from mtformer.serve.turns import MOST_TOKENS, Item, Line, Waiting
+from mtformer.serve.turns import MOST_TOKENS, FairQueue, Item, Line
 from mtformer.support.errors import MtformerError
 from mtformer.translate.plan import Plan, ask
 
@@ -163,16 +163,16 @@ def test_closing_finishes_what_was_accepted_and_refuses_more() -> None:
             scheduler.submit(Job(plan, ["1"], engine))
 
 
-def take_all(waiting: Waiting[str], cost: int = 1) -> list[str]:
+def take_all(waiting: FairQueue[str], cost: int = 1) -> list[str]:
     taken = []
     while waiting.n:
         taken += [item.work for item in waiting.take(cost)]
     return taken
 
 
-def filled(*jobs: tuple[str, float, str]) -> Waiting[str]:
+def filled(*jobs: tuple[str, float, str]) -> FairQueue[str]:
     """Return work of jobs, each a key, a weight and a letter for each item."""
-    waiting: Waiting[str] = Waiting()
+    waiting: FairQueue[str] = FairQueue()
     for key, weight, letters in jobs:
         waiting.add(Line(key, weight), [Item(10, letter) for letter in letters])
     return waiting
@@ -201,14 +201,14 @@ def test_a_newcomer_is_neither_first_forever_nor_last() -> None:
 
 
 def test_dear_work_has_fewer_turns() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: FairQueue[str] = FairQueue()
     waiting.add(Line("k"), [Item(30, "A")] * 3)
     waiting.add(Line("k"), [Item(10, "b")] * 9)
     assert "".join(take_all(waiting)) == "AbbbAbbbAbbb"
 
 
 def test_what_is_put_back_comes_before_what_has_not_begun() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: FairQueue[str] = FairQueue()
     line: Line[str] = Line("k")
     waiting.add(line, [Item(1, "c"), Item(1, "d")])
     waiting.add(line, [Item(1, "a"), Item(1, "b")])
@@ -220,7 +220,7 @@ def test_what_is_put_back_comes_before_what_has_not_begun() -> None:
 def test_who_leaves_and_comes_back_pays_for_what_it_had() -> None:
     """Whether with another job, or with the same, whose work was all taken for a while."""
     for others in ("k", "l"):
-        waiting: Waiting[str] = Waiting()
+        waiting: FairQueue[str] = FairQueue()
         line: Line[str] = Line("k")
         waiting.add(line, [Item(30, "A")])
         waiting.add(Line(others), [Item(10, "b")] * 9)
@@ -241,7 +241,7 @@ def test_who_had_the_server_alone_does_not_pay_for_it() -> None:
 
 
 def test_a_job_pays_what_its_work_has_cost() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: FairQueue[str] = FairQueue()
     long: Line[str] = Line("k")
     waiting.add(long, [Item(100 * MOST_TOKENS, "A"), Item(1024, "a"), Item(512, "a")])
     waiting.add(Line("k"), [Item(512, "b")] * 5)

@@ -14,7 +14,7 @@ from servers import ASKED, SECONDS, TEXT, Client, head, held, limited, running, 
 
 from mtformer.serve import connections, http, service
 from mtformer.serve.admission import Settings
-from mtformer.serve.keys import Caller, Limits, Meter
+from mtformer.serve.keys import Caller, Limits, RateLimiter
 from mtformer.support.errors import MtformerError
 
 
@@ -65,11 +65,11 @@ def test_a_document_beyond_the_limits_is_not_even_read(bundle: Path, key_file: P
 def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr("mtformer.serve.keys.time", SimpleNamespace(monotonic=lambda: now))
-    meter, caller = Meter(), Caller(name="ada", limits=Limits(characters_per_minute=60))
+    limiter, caller = RateLimiter(), Caller(name="ada", limits=Limits(characters_per_minute=60))
 
     def is_admitted(n: int) -> bool:
         try:
-            meter.take(caller, n)
+            limiter.take(caller, n)
             return True
         except MtformerError:
             return False

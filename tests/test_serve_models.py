@@ -14,7 +14,7 @@ from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import LanguagePair
 from mtformer.serve import models as module
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.models import Models, Wanted
+from mtformer.serve.models import Models, Requirements
 from mtformer.support.errors import UserError
 
 EN_DE, FR_DE = LanguagePair("en", "de"), LanguagePair("fr", "de")
@@ -82,7 +82,7 @@ def test_a_damaged_model_is_not_taken(
     assert models.refresh() == []
     assert models.refresh() == []
     assert caplog.text.count("the new one cannot be used") == 1
-    assert models.translator(pair, Wanted((("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
+    assert models.translator(pair, Requirements((("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
     write_greedy(bundle, path)
     assert models.refresh() == [path]
 
@@ -106,8 +106,8 @@ def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path
 
 def test_models_compute_in_another_precision(bundle: Path) -> None:
     models = Models([bundle], device="cpu", precision="int8")
-    sampled = Wanted(options=(("beam_size", 1), ("sample", True)))
-    for wanted, precision in ((Wanted(), "int8"), (sampled, "fp32")):  # torch, which samples, has no int8
+    sampled = Requirements(options=(("beam_size", 1), ("sample", True)))
+    for wanted, precision in ((Requirements(), "int8"), (sampled, "fp32")):  # torch, which samples, has no int8
         translator = models.translator(models.pairs[0], wanted)
         assert translator.options.precision == precision
         assert translator.translate([TEXT])[0][0].text
@@ -191,7 +191,7 @@ def test_a_model_whose_file_has_changed_before_it_is_loaded(path: Path) -> None:
     write_greedy(path, path)
     assert models.translator(EN_DE).options.beam_size == 1
     write_greedy(path, path, FR_DE)
-    for load in (models.bundle, lambda pair: models.translator(pair, Wanted((("sample", True),)))):
+    for load in (models.bundle, lambda pair: models.translator(pair, Requirements((("sample", True),)))):
         with pytest.raises(ServiceError, match="from en to de has just been replaced; try again"):
             load(EN_DE)
     assert models.pairs == [FR_DE]

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.keys import Caller, Meter
+from mtformer.serve.keys import Caller, RateLimiter
 from mtformer.serve.store import Store
 
 _BULK_CHARACTERS = 10  # times as many as other requests files may have
@@ -35,17 +35,19 @@ class Admission:
         n_translated: the number of these that are not refunded if the rest fails.
     """
 
-    def __init__(self, settings: Settings, meter: Meter, store: Store, caller: Caller, *, is_bulk: bool) -> None:
+    def __init__(
+        self, settings: Settings, rate_limiter: RateLimiter, store: Store, caller: Caller, *, is_bulk: bool
+    ) -> None:
         """Start the time of a request.
 
         Args:
             settings: limits of all.
-            meter: counts characters a minute.
+            rate_limiter: counts characters a minute.
             store: counts characters a month.
             caller: who sends the request.
             is_bulk: whether it is a file.
         """
-        self._settings, self._meter, self._store = settings, meter, store
+        self._settings, self._rate_limiter, self._store = settings, rate_limiter, store
         self.caller, self.is_bulk = caller, is_bulk
         self.n_characters = self.n_translated = 0
         self._deadline = None if is_bulk else asyncio.get_running_loop().time() + settings.timeout
@@ -57,7 +59,7 @@ class Admission:
         Raises:
             ServiceError: it is refused, or the database is needed and does not answer.
         """
-        self._meter.take(self.caller, 0)
+        self._rate_limiter.take(self.caller, 0)
         quota = self.caller.limits.characters_per_month
         if quota is not None and await self._store.database.run(self._store.used, self.caller.name) >= quota:
             raise self._used_up(quota)
@@ -72,7 +74,7 @@ class Admission:
         most = self._settings.max_characters * (_BULK_CHARACTERS if self.is_bulk else 1)
         if n_characters > most:
             raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
-        self._meter.take(self.caller, n_characters)
+        self._rate_limiter.take(self.caller, n_characters)
         if quota is None:
             self._store.count(name, n_characters)
         else:

@@ -13,8 +13,8 @@ from starlette.routing import Route
 from mtformer.serve.documents import fetched, new_name, translate_later
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import parsed_entries, read_glossary, stored_glossary
-from mtformer.serve.http import Asked
-from mtformer.serve.models import Wanted
+from mtformer.serve.http import ParsedRequest
+from mtformer.serve.models import Requirements
 from mtformer.serve.protection import plan_joined, plan_markup
 from mtformer.serve.query import Query
 from mtformer.serve.results import Outcome, Result
@@ -33,11 +33,11 @@ _AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a mo
 
 async def translate(request: Request) -> Response:
     """Translate texts, with a glossary or without."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     texts, tag_handling = asked.texts("text"), asked.text("tag_handling", "")
     _refuse_unsupported(asked.fields, tag_handling)
     target, source = asked.text("target_lang"), asked.text("source_lang", "") or None
-    wanted, plan = Wanted(glossary=await _glossary(asked)), _plan(asked.fields, tag_handling)
+    wanted, plan = Requirements(glossary=await _glossary(asked)), _plan(asked.fields, tag_handling)
     query = Query(texts=texts, target=target, source=source, wanted=wanted, plan=plan)
     answers = await asked.service.translate(request, asked.caller, query)
     shown = [
@@ -79,7 +79,7 @@ def _names(given: Mapping[str, Any], name: str) -> list[str]:
     return [str(each).strip() for each in values if str(each).strip()]
 
 
-async def _glossary(asked: Asked) -> Glossary | None:
+async def _glossary(asked: ParsedRequest) -> Glossary | None:
     """Return the glossary of a request.
 
     Raises:
@@ -99,12 +99,12 @@ async def _glossary(asked: Asked) -> Glossary | None:
 
 async def upload_document(request: Request) -> Response:
     """Start translating a document."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service, caller = asked.service, asked.caller
     _refuse_unsupported(asked.fields, "")
     file = asked.file._replace(name=asked.text("filename", asked.file.name))
     source, target = asked.text("source_lang", "") or None, asked.text("target_lang")
-    wanted = Wanted(glossary=await _glossary(asked))
+    wanted = Requirements(glossary=await _glossary(asked))
     query = Query(texts=(), target=target, source=source, is_one_language=True, wanted=wanted)
     name, media_type = new_name(file.name, service.pair(query.source, target).tgt_lang)
     format = asked.text("output_format", "")
@@ -145,7 +145,7 @@ async def _document(request: Request) -> tuple[Service, str, Result]:
     Raises:
         ServiceError: it does not exist, or the key is wrong.
     """
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     id, key, service = request.path_params["id"], asked.text("document_key"), asked.service
     result = await service.database.run(service.results.find, key) if _document_id(key) == id else None
     if result is None:
@@ -155,7 +155,7 @@ async def _document(request: Request) -> tuple[Service, str, Result]:
 
 async def languages(request: Request) -> Response:
     """List the source or the target languages."""
-    asked = await Asked.read(request)  # DeepL's own client puts the type into the body of a GET
+    asked = await ParsedRequest.read(request)  # DeepL's own client puts the type into the body of a GET
     pairs, kind = asked.service.models.pairs, asked.text("type", "source")
     if kind not in ("source", "target"):
         raise ServiceError(400, f"type: {kind} is neither source nor target")
@@ -166,7 +166,7 @@ async def languages(request: Request) -> Response:
 
 async def usage(request: Request) -> Response:
     """Return the characters that a key has used this month, and its quota."""
-    service, caller, _ = await Asked.read(request)
+    service, caller, _ = await ParsedRequest.read(request)
     quota = caller.limits.characters_per_month
     n_characters = await service.database.run(service.store.used, caller.name)
     return JSONResponse({"character_count": n_characters, "character_limit": _UNLIMITED if quota is None else quota})
@@ -174,14 +174,14 @@ async def usage(request: Request) -> Response:
 
 async def glossary_pairs(request: Request) -> Response:
     """List the directions that glossaries can be for."""
-    pairs = (await Asked.read(request)).service.models.pairs
+    pairs = (await ParsedRequest.read(request)).service.models.pairs
     shown = [{"source_lang": pair.src_lang.lower(), "target_lang": pair.tgt_lang.lower()} for pair in pairs]
     return JSONResponse({"supported_languages": shown})
 
 
 async def create_glossary(request: Request) -> Response:
     """Store a glossary."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service, name, entries = asked.service, asked.text("name"), asked.text("entries")
     pair = service.pair(asked.text("source_lang"), asked.text("target_lang"))
     glossary = await read_glossary(await parsed_entries(entries, asked.text("entries_format", "tsv")))
@@ -191,7 +191,7 @@ async def create_glossary(request: Request) -> Response:
 
 async def list_glossaries(request: Request) -> Response:
     """List the glossaries of a key."""
-    service, caller, _ = await Asked.read(request)
+    service, caller, _ = await ParsedRequest.read(request)
     stored = await service.database.run(service.store.glossaries, caller.name)
     return JSONResponse({"glossaries": list(map(_described, stored))})
 
@@ -208,14 +208,14 @@ async def glossary_entries(request: Request) -> Response:
 
 async def delete_glossary(request: Request) -> Response:
     """Delete a glossary."""
-    (service, caller, _), id = await Asked.read(request), request.path_params["id"]
+    (service, caller, _), id = await ParsedRequest.read(request), request.path_params["id"]
     if not await service.database.run(service.store.delete_glossary, caller.name, id):
         raise ServiceError(404, f"there is no glossary {id}")
     return Response(status_code=204)
 
 
 async def _of_path(request: Request) -> StoredGlossary:
-    return await stored_glossary(await Asked.read(request), request.path_params["id"])
+    return await stored_glossary(await ParsedRequest.read(request), request.path_params["id"])
 
 
 def _described(stored: StoredGlossary) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import csv
 from collections.abc import Sequence
 
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import Asked
+from mtformer.serve.http import ParsedRequest
 from mtformer.serve.store import StoredGlossary
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
@@ -15,7 +15,7 @@ _MOST_TERMS = 10_000  # of a glossary
 _LONGEST_TERM = 200  # in characters; so is its translation
 
 
-async def stored_glossary(asked: Asked, id: str) -> StoredGlossary:
+async def stored_glossary(asked: ParsedRequest, id: str) -> StoredGlossary:
     """Return a glossary of the caller of a request.
 
     Raises:

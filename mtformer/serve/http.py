@@ -54,7 +54,7 @@ def service_of(request: Request) -> Service:
     return service
 
 
-class Asked(NamedTuple):
+class ParsedRequest(NamedTuple):
     """The content of a request, independent of its interface.
 
     Attributes:
@@ -68,7 +68,7 @@ class Asked(NamedTuple):
     fields: Mapping[str, Any]
 
     @classmethod
-    async def read(cls, request: Request) -> "Asked":
+    async def read(cls, request: Request) -> "ParsedRequest":
         """Read a request, whose key may be in the header Authorization, or in one of its fields.
 
         Raises:

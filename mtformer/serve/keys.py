@@ -126,7 +126,7 @@ def _read(path: Path) -> dict[str, _StoredKey]:
         raise UserError(f"{path} is not a file of keys: {first_problem(error)}") from error
 
 
-class Meter:
+class RateLimiter:
     """Counts the use of callers, and refuses requests beyond their limits.
 
     Characters a minute are a bucket that fills up steadily: a caller may use up a minute's share at once, and then as

@@ -12,8 +12,8 @@ from starlette.routing import Route
 from mtformer.serve.detection import detect
 from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import Asked, service_of
-from mtformer.serve.models import Wanted
+from mtformer.serve.http import ParsedRequest, service_of
+from mtformer.serve.models import Requirements
 from mtformer.serve.protection import plan_markup
 from mtformer.serve.query import Query
 from mtformer.text.languages import english_name
@@ -25,7 +25,7 @@ _FORMATS = ("text", "html")
 
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     texts = asked.texts("q")
     if asked.fields["q"] == "":
         raise ServiceError(400, "Invalid request: missing q parameter")
@@ -38,7 +38,7 @@ async def translate(request: Request) -> Response:
         texts=texts,
         source=source,
         target=target,
-        wanted=Wanted((("n_best", n_alternatives + 1),) if n_alternatives else ()),
+        wanted=Requirements((("n_best", n_alternatives + 1),) if n_alternatives else ()),
         plan=partial(plan_markup, is_html=True, joins_lines=True) if format == "html" else Translator.plan,
     )
     answers = await asked.service.translate(request, asked.caller, query)
@@ -58,7 +58,7 @@ def _shown(code: str, probability: float) -> dict[str, Any]:
 
 async def translate_file(request: Request) -> Response:
     """Translate a document, and return the address of the result."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service, caller = asked.service, asked.caller
     query = Query(texts=(), source=asked.source(), target=asked.text("target"), is_one_language=True)
     name, media_type = new_name(asked.file.name, service.pair(query.source, query.target).tgt_lang)
@@ -76,7 +76,7 @@ async def download_file(request: Request) -> Response:
 
 async def detect_language(request: Request) -> Response:
     """Detect the possible languages of a text."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service, text = asked.service, " ".join(asked.texts("q"))
     if not text.strip():
         raise ServiceError(400, "Invalid request: missing q parameter")

@@ -35,7 +35,7 @@ LONGEST_CODE = 35  # of a language, in characters: RFC 5646 asks for so many
 T = TypeVar("T")
 
 
-class Wanted(NamedTuple):
+class Requirements(NamedTuple):
     """The requirements of a request on a model.
 
     Attributes:
@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
         return *self[:-1], "" if self.glossary is None else self.glossary.digest
 
 
-USUAL = Wanted()
+USUAL = Requirements()
 
 
 class Models:
@@ -141,7 +141,7 @@ class Models:
             known[key] = fits[-1] if all(fits[:2]) else None
         return known[key]
 
-    def ready(self, pair: LanguagePair, wanted: Wanted = USUAL) -> Translator | None:
+    def ready(self, pair: LanguagePair, wanted: Requirements = USUAL) -> Translator | None:
         """Return the translator for a request if it is already loaded; never wait."""
         with self._lock:
             version, key = self._version_of(pair), (pair, *wanted.key)
@@ -151,7 +151,7 @@ class Models:
                 self._used.move_to_end(version)
             return translator
 
-    def translator(self, pair: LanguagePair, wanted: Wanted = USUAL) -> Translator:
+    def translator(self, pair: LanguagePair, wanted: Requirements = USUAL) -> Translator:
         """Return the translator for a request; this may load a model, and unload others.
 
         Raises:
@@ -242,7 +242,7 @@ class Models:
                 return version
         raise ServiceError(503, f"the model {_named(pair)} has just been replaced; try again")
 
-    def _model(self, version: Version, wanted: Wanted) -> LoadedModel:
+    def _model(self, version: Version, wanted: Requirements) -> LoadedModel:
         """Return the loaded model that computes a request.
 
         Raises:
@@ -256,7 +256,7 @@ class Models:
             raise ServiceError(400, problem)
         return self._loaded(version, needs_torch=needs_torch)
 
-    def _needs_torch(self, version: Version, wanted: Wanted) -> bool:
+    def _needs_torch(self, version: Version, wanted: Requirements) -> bool:
         """Tell whether a request requires torch, and the engine is another one."""
         default = version.engines.get(False)
         if self._engine == "torch" or (default is not None and default.engine_name == "torch"):
@@ -331,7 +331,7 @@ def _named(pair: LanguagePair) -> str:
     return f"from {pair.src_lang} to {pair.tgt_lang}"
 
 
-def _make_translator(model: LoadedModel, pair: LanguagePair, wanted: Wanted) -> Translator:
+def _make_translator(model: LoadedModel, pair: LanguagePair, wanted: Requirements) -> Translator:
     """Return the translator for a request.
 
     Raises:

@@ -15,9 +15,9 @@ from starlette.routing import Route
 from mtformer.serve import metrics
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.glossaries import read_glossary, stored_glossary
-from mtformer.serve.http import Asked, service_of
+from mtformer.serve.http import ParsedRequest, service_of
 from mtformer.serve.keys import Caller
-from mtformer.serve.models import Wanted
+from mtformer.serve.models import Requirements
 from mtformer.serve.query import Answer, Query, checked_options
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError, UserError
@@ -37,7 +37,7 @@ async def translate(request: Request) -> Response:
         raise ServiceError(400, "Invalid request: alignments and stream are true or false")
     texts, target, source = asked.texts("text"), asked.text("target"), asked.source("auto")
     options, alignments = checked_options(_options(given)), given.get("alignments", False)
-    wanted = Wanted(options, alignments, token_log_probs=True, glossary=await _glossary(asked))
+    wanted = Requirements(options, alignments, token_log_probs=True, glossary=await _glossary(asked))
     query = Query(texts=texts, target=target, source=source, is_one_language=True, wanted=wanted)
     if given.get("stream"):
         lines = _lines(service, caller, query)
@@ -52,13 +52,13 @@ async def translate(request: Request) -> Response:
     return JSONResponse({**about, "translations": list(map(_shown, answers))})
 
 
-async def _read(request: Request, names: Sequence[str]) -> Asked:
+async def _read(request: Request, names: Sequence[str]) -> ParsedRequest:
     """Read a request with only these fields.
 
     Raises:
         ServiceError: a field or the key is unknown.
     """
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     if unknown := [name for name in asked.fields if name not in names]:
         raise ServiceError(400, f"there is no field {unknown[0]}; there are {', '.join(names)}")
     return asked
@@ -71,7 +71,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-async def _glossary(asked: Asked) -> Glossary | None:
+async def _glossary(asked: ParsedRequest) -> Glossary | None:
     """Return a glossary that is given as the id of a stored one, or as an object of terms and translations.
 
     Raises:
@@ -133,7 +133,7 @@ async def explain(request: Request) -> Response:
 
 async def models(request: Request) -> Response:
     """List the directions."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     names = [
         {"source": pair.src_lang, "target": pair.tgt_lang, "name": " → ".join(map(english_name, pair))}
         for pair in asked.service.models.pairs

@@ -12,8 +12,8 @@ from starlette.routing import Route
 from mtformer.browser.assets import TRANSLATOR_ASSETS
 from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import Asked, service_of
-from mtformer.serve.models import Wanted
+from mtformer.serve.http import ParsedRequest, service_of
+from mtformer.serve.models import Requirements
 from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments, token_spans
 from mtformer.support import __version__
 from mtformer.support.page import assemble
@@ -48,7 +48,7 @@ async def show(request: Request) -> Response:
 
 async def why(request: Request) -> Response:
     """Return the probability of each token of a word, and of its alternatives, after ``prefix``."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service = asked.service
     text, word = (without_surrogates(asked.text(name)) for name in ("text", "word"))
     start = without_surrogates(asked.text("prefix", ""))
@@ -74,7 +74,7 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 async def compute(request: Request) -> Response:
     """Run a task of the page's engine."""
-    asked = await Asked.read(request)
+    asked = await ParsedRequest.read(request)
     service = asked.service
     text, task = without_surrogates(asked.text("text")), request.path_params["task"]
     if task not in _TASKS:
@@ -84,7 +84,7 @@ async def compute(request: Request) -> Response:
     begun = {} if task == "translate" else {"start": start}
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start])
-        translator = await service.translator(pair, Wanted(token_log_probs=True))
+        translator = await service.translator(pair, Requirements(token_log_probs=True))
         job = service.job(translator, partial(_TASKS[task], translator, **begun), [text], admission)
         [[answer]] = await service.finished(request, [job])
     return JSONResponse(answer)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mtformer.config import SearchConfig
-from mtformer.serve.models import USUAL, Wanted
+from mtformer.serve.models import USUAL, Requirements
 from mtformer.support.errors import UserError
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
@@ -38,7 +38,7 @@ class Query:
     target: str
     source: str | None = None
     is_one_language: bool = False
-    wanted: Wanted = USUAL
+    wanted: Requirements = USUAL
     plan: Callable[[Translator, str], Plan[list[Translation]]] = Translator.plan
 
 

@@ -3,7 +3,7 @@
 A plan asks for requests, gets their results and asks for more, until it ends with the outcome of its text::
 
     state       who has the text                                 next transition
-    new         Waiting, as a call without a request             _take, to held
+    new         FairQueue, as a call without a request           _take, to held
     held        one thread, which alone runs its plan            _advanced, to asking, or to done if the plan ends
     asking      nobody: each of its requests is a call, which    _stored, to held: by the thread that stores the
                 waits (_put_back, _take) or is being computed    result of the last of its requests
@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from mtformer.search.engine import Engine, PairRequest, Request, SearchRequest
-from mtformer.serve.turns import MOST_TOKENS, Item, Line, Waiting
+from mtformer.serve.turns import MOST_TOKENS, FairQueue, Item, Line
 from mtformer.support.errors import MtformerError
 from mtformer.translate.plan import Plan
 
@@ -154,7 +154,7 @@ class Scheduler:
             n_threads: how many batches are computed side by side.
             observe: called after each batch.
         """
-        self._waiting: Waiting[_Call] = Waiting()
+        self._waiting: FairQueue[_Call] = FairQueue()
         self._changed = Condition()
         self._is_closing = False
         self._n_jobs = 0

@@ -15,9 +15,9 @@ from mtformer.serve.database import Database
 from mtformer.serve.detection import Guess, detect_sources
 from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.explanations import Explanations
-from mtformer.serve.keys import ANYONE, Caller, Keys, Meter
+from mtformer.serve.keys import ANYONE, Caller, Keys, RateLimiter
 from mtformer.serve.metrics import Metrics
-from mtformer.serve.models import LONGEST_CODE, Models, Wanted
+from mtformer.serve.models import LONGEST_CODE, Models, Requirements
 from mtformer.serve.query import Answer, Query
 from mtformer.serve.results import Results
 from mtformer.serve.scheduler import Job, Scheduler
@@ -51,7 +51,7 @@ class Service:
         """
         self.models, self.database, self.keys, self.settings = models, database, keys, settings
         self.store, self.results = Store(database), Results(database)
-        self.metrics, self.meter = Metrics(), Meter()
+        self.metrics, self.rate_limiter = Metrics(), RateLimiter()
         self.places_to_read = asyncio.Semaphore(_MOST_READ)
         self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
         self.is_ready = False
@@ -128,8 +128,8 @@ class Service:
         """
         if self.scheduler.waiting_tokens > _MOST_WAITING:
             raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
-        admission = Admission(self.settings, self.meter, self.store, caller, is_bulk=is_bulk)
-        with self.meter.admit(caller):
+        admission = Admission(self.settings, self.rate_limiter, self.store, caller, is_bulk=is_bulk)
+        with self.rate_limiter.admit(caller):
             try:
                 yield admission
             except BaseException:
@@ -260,7 +260,7 @@ class Service:
         weight = _BULK if admission.is_bulk else 1.0
         return Job(plan, texts, translator.engine, key=admission.caller.name, weight=weight)
 
-    async def translator(self, pair: LanguagePair, wanted: Wanted) -> Translator:
+    async def translator(self, pair: LanguagePair, wanted: Requirements) -> Translator:
         """Return the translator for a request; load it if necessary.
 
         Raises:

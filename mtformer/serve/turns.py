@@ -3,7 +3,7 @@
 This is start-time fair queueing (Goyal, Vin and Cheng 1996, "Start-time Fair Queuing"), among keys and, within each,
 among jobs. The one that was served least since it joined is next; newcomers join where the others are::
 
-    Waiting        start   items of cost 20
+    FairQueue      start   items of cost 20
       key A          30
         job 1        20    [item, item]
         job 2        10    [item]
@@ -115,8 +115,8 @@ class _Key(Member, Generic[W]):
         self.lines: Turns[Line[W]] = Turns()
 
 
-class Waiting(Generic[W]):
-    """The lines of all jobs.
+class FairQueue(Generic[W]):
+    """The work of all jobs that wait, in fair order.
 
     Attributes:
         n: the number of their items.
