@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
@@ -83,17 +84,22 @@ def analyse(
         tokenize: BLEU's tokenization.
         tokenizer: the model's.
     """
-    of_each = list(zip(*references, strict=True))
-    exact = sum(hypothesis in references_of for hypothesis, references_of in zip(hypotheses, of_each, strict=True))
-    loops = sum(
+    exact = fmean(hypothesis in targets for hypothesis, *targets in zip(hypotheses, *references, strict=True))
+    loops = repetition_share(sources, hypotheses, references, src_lang, tgt_lang)
+    by_tokens = word_scores(hypotheses, references[0], tokenize, tokenizer)
+    return Analysis(exact, loops, length_scores(hypotheses, references, tokenize), by_tokens)
+
+
+def repetition_share(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[Sequence[str]], src_lang: str, tgt_lang: str
+) -> float:
+    """Return the share of translations that repeat a phrase as neither source nor reference does."""
+    return fmean(
         repeats(hypothesis, tgt_lang)
         and not repeats(source, src_lang)
-        and not any(repeats(reference, tgt_lang) for reference in references_of)
-        for source, hypothesis, references_of in zip(sources, hypotheses, of_each, strict=True)
+        and not any(repeats(target, tgt_lang) for target in targets)
+        for source, hypothesis, *targets in zip(sources, hypotheses, *references, strict=True)
     )
-    n = len(hypotheses)
-    by_tokens = word_scores(hypotheses, references[0], tokenize, tokenizer)
-    return Analysis(exact / n, loops / n, length_scores(hypotheses, references, tokenize), by_tokens)
 
 
 def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 from mtformer.config import LanguagePair
 from mtformer.engines.loading import LoadedModel
+from mtformer.evaluate.analysis import repetition_share
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
@@ -20,7 +21,6 @@ from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.numbers import find_numbers
-from mtformer.text.repetition import repeats
 from mtformer.translate.translator import Translator
 
 _LETTERS = r"[^\W\d_]+"
@@ -253,24 +253,19 @@ def _row(
     name: str, pairs: Sequence[Pair], cases: Mapping[int, Case], found: Mapping[str, _Texts], languages: LanguagePair
 ) -> StressRow:
     """Score the translations of one perturbation, which ``found`` has beside those of the clean text."""
-    hypotheses, clean, tgt_lang = found[name], found["clean"], languages.tgt_lang
-    references = [case.ref for case in cases.values() if case.ref is not None]
-    src_lang = tgt_lang if name == "wrong language" else languages.src_lang
-    loops = sum(
-        repeats(hypotheses[i], tgt_lang) and not repeats(case.src, src_lang) and not repeats(pairs[i].ref, tgt_lang)
-        for i, case in cases.items()
-    )
+    perturbed, hypotheses, clean = cases.values(), list(found[name].values()), [found["clean"][i] for i in cases]
+    sources, references = [case.src for case in perturbed], [pairs[i].ref for i in cases]
+    expected = [case.ref for case in perturbed if case.ref is not None]
+    copied = [case.added in text for case, text in zip(perturbed, hypotheses, strict=True) if case.added]
+    src_lang = languages.tgt_lang if name == "wrong language" else languages.src_lang
     return StressRow(
         perturbation=name,
         n_sentences=len(cases),
-        clean_chrf=chrf([clean[i] for i in cases], [pairs[i].ref for i in cases], lowercase=True).value,
-        chrf=chrf(list(hypotheses.values()), references, lowercase=True).value if references else None,
-        repetitions=loops / len(cases),
-        numbers=_numbers_kept((case, pairs[i].ref, hypotheses[i]) for i, case in cases.items()),
-        added=Kept(
-            sum(case.added in hypotheses[i] for i, case in cases.items() if case.added),
-            sum(bool(case.added) for case in cases.values()),
-        ),
+        clean_chrf=chrf(clean, references, lowercase=True).value,
+        chrf=chrf(hypotheses, expected, lowercase=True).value if expected else None,
+        repetitions=repetition_share(sources, hypotheses, [references], src_lang, languages.tgt_lang),
+        numbers=_numbers_kept(zip(perturbed, references, hypotheses, strict=True)),
+        added=Kept(sum(copied), len(copied)),
     )
 
 
