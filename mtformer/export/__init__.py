@@ -19,13 +19,13 @@ def require_huggingface(header: Header) -> None:
         if family.suits(architecture.model_copy(update={"positions": family.positions}))
     }
     kinds = (
-        ("positions", architecture.positions, {name: name in suited for name in POSITIONS}),
-        ("norm_type", architecture.norm_type, {name: kind.transformers for name, kind in NORMS.items()}),
-        ("feed_forward", architecture.activation, {name: kind.transformers for name, kind in ACTIVATIONS.items()}),
+        ("positions", architecture.positions, [name for name in POSITIONS if name in suited]),
+        ("norm_type", architecture.norm_type, [name for name, kind in NORMS.items() if kind.transformers]),
+        ("feed_forward", architecture.activation, [name for name, kind in ACTIVATIONS.items() if kind.transformers]),
     )
-    if wrong := [(key, name, supported) for key, name, supported in kinds if not supported[name]]:
+    if wrong := [(key, name, supported) for key, name, supported in kinds if name not in supported]:
         settings = ", ".join(f"{key} = {name}" for key, name, _ in wrong)
-        others = " ".join(f"model.{key}={next(filter(supported.get, supported), '')}" for key, _, supported in wrong)
+        others = " ".join(f"model.{key}={next(iter(supported), '')}" for key, _, supported in wrong)
         raise UserError(
             f"transformers have no architecture for this model, because of {settings}: train one with {others}"
         )

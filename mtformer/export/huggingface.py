@@ -128,14 +128,14 @@ def to_transformers(bundle: Bundle) -> Any:
     Raises:
         UserError: transformers have no architecture for the model.
     """
-    require_huggingface(bundle.header)
-    architecture = bundle.header.architecture
+    header = bundle.header
+    require_huggingface(header)
+    search, architecture = header.search, header.architecture
     kind = next(kind for kind, family in FAMILIES.items() if family.suits(architecture))
     config_class, model_class = _CLASSES[kind]
     model = model_class(config_class(**_settings(bundle, kind)))
     with torch.no_grad():
         _fill(model, bundle.model, FAMILIES[kind])
-    search, header = bundle.header.search, bundle.header
     forced = () if header.languages else header.prefix_tokens(header.language_pairs[0]).tgt
     slots = bundle.tokenizer.tgt.ids(SLOTS) if bundle.tokenizer.has_slots else []
     model.generation_config = transformers.GenerationConfig(
