@@ -3,12 +3,12 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Unpack
+from typing import IO, Any, Unpack
 
 from mtformer.bundle.header import ANY, Header, Toward
 from mtformer.engines.loading import LoadedModel
@@ -106,7 +106,7 @@ def read_test_sets(
     return sets
 
 
-def opened(path: Path | None) -> Any:
+def opened(path: Path | None) -> AbstractContextManager[IO[str] | None]:
     """Open a file to write; None for none."""
     return nullcontext() if path is None else open_output(path)
 
