@@ -22,12 +22,11 @@ class Family(NamedTuple):
 
     def suits(self, architecture: Architecture) -> bool:
         """Tell whether a model is of this family, as far as its norms and positions say."""
-        if self.positions == "fairseq":  # they are counted from padding, and the output has no bias
-            is_alike = architecture.special_ids.pad == 1 and architecture.joint_vocab and not architecture.output_bias
-        else:
-            is_alike = True
+        # Those of fairseq count positions from padding, and their output has no bias.
+        is_fairseq = architecture.special_ids.pad == 1 and architecture.joint_vocab and not architecture.output_bias
         wanted = (architecture.norm, architecture.positions, architecture.embedding_norm)
-        return is_alike and wanted == (self.norm, self.positions, self.embedding_norm)
+        is_alike = wanted == (self.norm, self.positions, self.embedding_norm)
+        return is_alike and (is_fairseq or self.positions != "fairseq")
 
 
 FAMILIES = {

@@ -48,8 +48,8 @@ def read_tokenizer_files(folder: Path, config: Mapping[str, Any]) -> Tokens:
     languages = {}
     if config["model_type"] in ("m2m_100", "mbart"):
         known = set(vocabulary)
-        matches = {text: _LANGUAGE_TOKEN.fullmatch(text) for text in special if text in known}
-        languages = {match[1] or match[2]: text for text, match in matches.items() if match}
+        matches = filter(None, map(_LANGUAGE_TOKEN.fullmatch, special))
+        languages = {match[1] or match[2]: match[0] for match in matches if match[0] in known}
     return Tokens((_in_order(model, vocabulary, special),), languages)
 
 

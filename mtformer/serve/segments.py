@@ -90,9 +90,9 @@ def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[lis
         spans = [span for span in word_spans(translation.text) if span[0] >= len(start)]
         if not spans or not translation.text.startswith(start):
             continue
-        word = translation.text[slice(*spans[0])]
-        first, *_ = [*_probabilities(translation, token_spans(translation.text, translation.tokens), spans[0]), 0.0]
-        facts = {"word": word, "probability": first, "text": translation.text, "score": translation.score}
+        word, tokens = translation.text[slice(*spans[0])], token_spans(translation.text, translation.tokens)
+        probability = next(iter(_probabilities(translation, tokens, spans[0])), 0.0)  # of its first token
+        facts = {"word": word, "probability": probability, "text": translation.text, "score": translation.score}
         alternatives.setdefault(word, facts | {"segment": shown})
     return list(alternatives.values())[:_N_ALTERNATIVES]
 
@@ -106,7 +106,7 @@ def _plan_continued(
 
 
 def segment(translation: Translation, alignment: Alignment, start: int, tgt_start: int) -> dict[str, Any]:
-    """Return a sentence with its translation, which stand at some places in the whole texts."""
+    """Return a sentence and its translation, which start at these places in the whole texts."""
     src, tgt = alignment.src, alignment.tgt
     weights: dict[int, list[tuple[float, int]]] = {}  # of each word of the translation, those of its source
     for src_word, tgt_word, weight in alignment.word_weights():
@@ -163,7 +163,7 @@ def _probabilities(translation: Translation, tokens: Sequence[Span], word: Span)
 
 
 def _moved(text: str, span: Span, offset: int) -> dict[str, Any]:
-    """Return where a stretch of a text stands in the whole one."""
+    """Return where a span of a sentence stands in the whole text, in which the sentence starts at ``offset``."""
     start, end = (offset + _units(text[:place]) for place in span)
     return {"start": start, "end": end, "continues": False}
 
