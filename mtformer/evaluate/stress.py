@@ -170,7 +170,7 @@ class StressResult:
         fingerprint: of the clean text.
         signature: of chrF.
         rows: one for each perturbation that changes a sentence, the clean text first.
-        negation: what becomes of *not*; None for languages without pairs of sentences.
+        negation: how many negations are lost or added; None for languages without pairs of sentences.
     """
 
     model: ScoredModel

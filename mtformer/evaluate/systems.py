@@ -265,6 +265,6 @@ def _read_config(run: Path) -> Config | None:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """Join names as a shell would take them apart: ``base-1`` and ``base-2`` to ``base-{1,2}``."""
+    """Abbreviate names by brace expansion: ``base-1`` and ``base-2`` to ``base-{1,2}``."""
     prefix = commonprefix(names).rstrip("0123456789")  # noqa: RUF071  # by characters
     return f"{prefix}{{{','.join(name.removeprefix(prefix) for name in names)}}}"

@@ -1,4 +1,4 @@
-"""Models of Hugging Face's transformers as ours: Marian, Pegasus, M2M-100 with NLLB, and mBART."""
+"""Import models of Hugging Face's transformers: Marian, Pegasus, M2M-100 with NLLB, and mBART."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         languages: those of a model of one direction; None: as its files or its name say.
 
     Raises:
-        UserError: it is a model that we cannot have, or its files do not belong together.
+        UserError: such a model cannot be imported, or its files do not belong together.
     """
     config = read_json(folder / "config.json")
     if (folder / EXPORT_SETTINGS).is_file():

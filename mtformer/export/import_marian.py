@@ -1,4 +1,4 @@
-"""Models of Marian (https://marian-nmt.github.io) as ours, from their ``.npz`` files."""
+"""Import models of Marian (https://marian-nmt.github.io) from their ``.npz`` files."""
 
 import re
 import zipfile
@@ -74,7 +74,7 @@ def read_marian(path: Path, vocabularies: Sequence[Path] = (), languages: Langua
         languages: those of the model; None: as the name of its folder says.
 
     Raises:
-        UserError: it is a model that we cannot have, or its files do not belong together.
+        UserError: such a model cannot be imported, or its files do not belong together.
     """
     arrays = _load(path)
     options, settings = _options(path, arrays), _settings(path)
@@ -299,7 +299,7 @@ def _array(path: Path, arrays: Arrays, name: str) -> np.ndarray[Any, np.dtype[An
 
 
 def _tensor(array: np.ndarray[Any, np.dtype[Any]], name: str) -> Tensor:
-    """Return a weight as ours: matrices are transposed there, but for those with a row for each token."""
+    """Return an array as a weight of ours: Marian transposes matrices, but for those with a row for each token."""
     tensor = torch.from_numpy(array.astype(np.float32))
     if array.shape[0] == 1:
         return tensor.flatten()

@@ -1,4 +1,4 @@
-"""What reading a model of another toolkit leads to, and what all readers need."""
+"""An imported model, and what all importers share."""
 
 import json
 import re
@@ -46,16 +46,16 @@ class Tokens(NamedTuple):
 
 
 def search_defaults(settings: Mapping[str, Any], beam: str, penalty: str, n_forced: int = 0) -> SearchDefaults:
-    """Return the search settings of a model that was used with other ones.
+    """Return our search settings for a model of another toolkit.
 
     Args:
-        settings: those, by name.
+        settings: the toolkit's, by name.
         beam: the name of the beam size, of which 1 counts as not chosen.
         penalty: the name of the exponent of the length that scores are divided by.
         n_forced: the tokens at the start of a translation that count as a part of its length.
 
     Raises:
-        UserError: they are no settings of a search.
+        UserError: they are invalid.
     """
     usual, values = SearchConfig(), {beam: 1, penalty: 1.0}
     values |= {name: settings[name] for name in values if settings.get(name) is not None}

@@ -31,7 +31,7 @@ def read_model(
         vocabularies: of a model of Marian, its two or the only one, if they are not beside it.
 
     Raises:
-        UserError: it is a model that we cannot have or find, or its files do not belong together.
+        UserError: there is no such model, or it cannot be imported, or its files do not belong together.
         MtformerError: the download failed.
     """
     origin = {"version": __version__}

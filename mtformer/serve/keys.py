@@ -129,8 +129,7 @@ def _read(path: Path) -> dict[str, _StoredKey]:
 class RateLimiter:
     """Counts the use of callers, and refuses requests beyond their limits.
 
-    Characters a minute are a bucket that fills up steadily: a caller may use up a minute's share at once, and then as
-    much as comes in. Times are those of a clock that nobody sets.
+    Characters a minute are a token bucket: a caller may use up a minute's share at once, and then as much as comes in.
     """
 
     def __init__(self) -> None:

@@ -72,7 +72,7 @@ class Results:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._server = secrets.token_hex(16)
-        self._made: dict[str, float] = {}  # since when each document of this server waits, by a clock that nobody sets
+        self._made: dict[str, float] = {}  # since when each document of this server waits, by the monotonic clock
         self._unwritten: dict[str, Outcome] = {}
         self._others: dict[str, tuple[int, int]] = {}  # other servers' last beats, and our beats since then
         self._tasks: set[asyncio.Task[None]] = set()

@@ -47,7 +47,7 @@ class Job(Line["_Call"], Generic[T]):
     """The texts of one caller.
 
     Attributes:
-        future: for each text its result or the error that has ended its plan. To cancel it cancels the job.
+        future: for each text its result or the error that has ended its plan. Cancelling it cancels the job.
         on_text: called in a thread of the scheduler with the index of each text that is done, and its outcome.
     """
 
@@ -97,7 +97,7 @@ class Job(Line["_Call"], Generic[T]):
 
 
 class _Text:
-    """A text on its way: its plan, and what that asks for now."""
+    """A text that is being translated: its plan, and the results that the plan waits for."""
 
     def __init__(self, job: Job[Any], index: int) -> None:
         self.job, self.index = job, index

@@ -97,8 +97,8 @@ class Service:
         """Return the direction that a request means.
 
         Args:
-            src_lang: the source language, in any writing; None for any language.
-            tgt_lang: the target language, in any writing.
+            src_lang: the source language, in any spelling; None for any language.
+            tgt_lang: the target language, in any spelling.
 
         Raises:
             ServiceError: no model has it.

@@ -26,7 +26,7 @@ MOST_TOKENS = 2_048  # of the sources of a batch, as larger ones are no faster; 
 
 
 class Member:
-    """One that takes turns.
+    """A member of :class:`Turns`.
 
     Attributes:
         weight: how much more it gets than a member of weight 1.
