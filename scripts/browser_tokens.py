@@ -153,16 +153,21 @@ function resultsOf([name, lines]) {
       const plan = planner.plan(line);
       const requests = plan.requests.map(({ ids, limit, forced }) => [ids, limit, forced]);
       const hypothesesOf = (leaf) => leaf.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
-      const hypotheses = plan.leaves.flatMap((leaf) => {
-        if (planner.losesSlots(leaf, hypothesesOf(leaf))) {
-          planner.noteAdded(leaf, hypothesesOf(leaf));
-          // Python finds the same hypothesis with a wider beam, or with slots inserted, but inserts none into parts.
-          const isWhole = leaf.requests.length === 1;
-          const isFound = isWhole || leaf.slotted.fits(planner.unchecked(leaf, hypothesesOf(leaf)).text);
-          if (!isFound || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
-        }
-        return hypothesesOf(leaf);
-      });
+      const keepSlots = (leaf) => {
+        if (!planner.losesSlots(leaf, hypothesesOf(leaf))) return;
+        planner.noteAdded(leaf, hypothesesOf(leaf));
+        // Python finds the same hypothesis with a wider beam, or with slots inserted, but inserts none into parts.
+        const isWhole = leaf.requests.length === 1;
+        const isFound = isWhole || leaf.slotted.fits(planner.unchecked(leaf, hypothesesOf(leaf)).text);
+        if (!isFound || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
+      };
+      for (const leaf of plan.leaves) {
+        keepSlots(leaf);
+        if (leaf.copy || !planner.losesUnits(leaf, hypothesesOf(leaf))) continue;
+        planner.slotUnits(leaf);
+        keepSlots(leaf);
+      }
+      const hypotheses = plan.leaves.flatMap(hypothesesOf);
       const [srcIds, tgtIds] = [src.encode(line), tgt.encode(line)];
       return {
         src: srcIds,

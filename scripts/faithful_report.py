@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from mtformer.runs.folder import find_model
 from mtformer.text.dates import find_dates, write_date
-from mtformer.text.entities import written_for
+from mtformer.text.entities import lost_units, written_for
 from mtformer.text.slots import with_slots
+from mtformer.text.unit_words import write_unit
 from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).with_name("faithful_suite.tsv")
@@ -29,6 +30,7 @@ _N_LINES = 9  # of each kind and language
 _N_OF_SEVERAL = 4  # of each sentence with several values
 _CURRENCIES = {"en": "${}", "de": "{} €", "fr": "{} €", "cs": "{} Kč", "zh": "{}元"}
 _UNITS = ("km", "m", "kg", "°C", "GB")
+_UNIT_WORDS = ("km", "m", "kg", "l", "°C", "min")
 _SYLLABLES = ("Kwa", "Zor", "Mba", "Ti", "Lun", "Vek", "Sza", "Ou", "Brin", "Yel", "Dro", "Fen")
 _FULL_WIDTH = {ord(digit): ord("０") + int(digit) for digit in "0123456789"}
 _GROUP = {"en": ",", "de": ".", "fr": "\u202f", "cs": "\u00a0", "zh": ","}
@@ -59,6 +61,11 @@ def _decimal(rng: Random, language: str) -> str:
     return f"{rng.randrange(2, 400)}{'.' if language in ('en', 'zh') else ','}{rng.randrange(1, 100):02}"
 
 
+def _with_unit_word(rng: Random, language: str) -> str:
+    number = str(rng.randrange(2, 900))
+    return number + write_unit(rng.choice(_UNIT_WORDS), number, language)
+
+
 def _written_date(rng: Random, language: str, *, has_year: bool) -> str:
     """Draw a date with the name of a month, for English with the month first in half of the cases."""
     year = f"{rng.randrange(1950, 2030)}-" if has_year else ""
@@ -87,6 +94,7 @@ KINDS: dict[str, tuple[str, Callable[[Random, str], str]]] = {
     "thousands": ("count", _grouped),
     "decimal": ("measure", lambda rng, language: f"{_decimal(rng, language)} km"),
     "unit": ("measure", lambda rng, _: f"{rng.randrange(2, 900)} {rng.choice(_UNITS)}"),
+    "unit word": ("measure", _with_unit_word),
     "percent": ("share", lambda rng, language: f"{rng.randrange(2, 90)}{'' if language in ('en', 'zh') else ' '}%"),
     "decimal percent": ("share", lambda rng, language: f"{_decimal(rng, language)} %"),
     "year": ("year", lambda rng, _: str(rng.randrange(1700, 2030))),
@@ -167,13 +175,15 @@ def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
         form = next((form for form in forms if form in rest), None)
         if form is None and kind != "small number":
             return False
+        if lost_units(value, translation, src_lang, tgt_lang):
+            return False
         rest = rest.replace(form or "", "", 1)
     return not re.search(r"\d", rest)
 
 
 def _core(kind: str, value: str) -> str:
     """Return the part of a value that has to be kept: units and currencies may be translated."""
-    if kind in ("decimal", "unit", "percent", "decimal percent", "amount", "exact amount"):
+    if kind in ("decimal", "unit", "unit word", "percent", "decimal percent", "amount", "exact amount"):
         return re.sub(r"^[^\d]*|[^\d]*$", "", value)
     return value
 

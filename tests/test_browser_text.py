@@ -15,7 +15,7 @@ from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from test_guard import NUMBERS
-from test_slots import DATES, IN_PLACE, STARTS
+from test_slots import DATES, IN_PLACE, STARTS, UNITS
 
 import mtformer.browser
 import mtformer.explain
@@ -24,6 +24,7 @@ from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
 from mtformer.text import lost_names
+from mtformer.text.entities import lost_units
 from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import SLOTS, with_slots
@@ -199,6 +200,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
         lines += [text for _, text, _ in DATES]
+        lines += [f"It has {text}." for _, text, *_ in UNITS]
         lines += [line.text for pair in WITH_SLOTS[:6] for line in list(faithful_lines(pair[:2], seed=1))[::8]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []
@@ -223,6 +225,26 @@ def test_a_page_takes_the_translations_with_slots_that_python_takes(
         const planner = new TextPlanner(pageData.slots, pageData.slots.directions[direction]);
         const slotted = planner.slotMaker.make(text);
         return [slotted.text, slotted.fits(translation), slotted.emptied(start)];
+    })"""
+    assert page.evaluate(script, cases) == expected
+
+
+@needs_browser
+def test_a_page_writes_and_misses_the_units_that_python_writes_and_misses(
+    models: dict[str, tuple[Header, Tokenizer]], page: Page
+) -> None:
+    cases, expected = [], []
+    n_tokens = models["slots"][1].n_src_tokens
+    for languages, text, _, translation in UNITS:
+        src, tgt = languages.split("-")
+        of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, units=units) for units in (False, True)]
+        cases.append([WITH_SLOTS.index(languages), text, translation])
+        fillings = [list(found.fillings.values()) if found else [] for found in of_python]
+        expected.append([*fillings, bool(lost_units(text, translation, src, tgt))])
+    script = """cases => cases.map(([direction, text, translation]) => {
+        const { slotMaker } = new TextPlanner(pageData.slots, pageData.slots.directions[direction]);
+        const fillings = [false, true].map((units) => Array.from(slotMaker.make(text, units)?.fillings.values() ?? []));
+        return [...fillings, slotMaker.losesUnits(text, translation)];
     })"""
     assert page.evaluate(script, cases) == expected
 

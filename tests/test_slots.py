@@ -1,6 +1,7 @@
 """Slots: what stands in a text for a number, a code or a name, and comes back in the translation."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -408,6 +409,54 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
 ]
 
 
+UNITS = [  # languages, a text, what its slots stand for in the translation with units that are words, and one without
+    ("en-de", "1,250.50 euros for 480 kilometers", ["1.250,50 Euro", "480 Kilometer"], "1.250,50 € für 480 Meilen"),
+    (
+        "en-de",
+        "5 million dollars, -12 degrees Celsius",
+        ["5 Millionen Dollar", "-12 Grad Celsius"],
+        "5 Mio. Dollar, -12",
+    ),
+    ("en-de", "1 mile, 21 miles, 21 mile", ["1 Meile", "21 Meilen", "21"], "1 Meile, 21 Meile"),
+    ("en-de", "5-10 meters, 5 meter-long", ["5-10 Meter", "5"], "5 Meter, 5"),
+    ("de-en", "30 euro, 120 Stundenkilometern", ["30 euros", "120 kilometers per hour"], "30 euros, 120 kilometers"),
+    ("de-en", "$5 Dollar, 5 Meter-Turm, 5 Kilometern", ["$5", "5", "5 kilometers"], "5 dollars, 5, 5 m"),
+    ("fr-cs", "1,5 kilomètre, 20 pour cent, 8 heures", ["1,5", "20 %", "8"], "20"),
+    ("en-zh", "3.5 million dollars, 1 meter, 20 percent", ["3,500,000美元", "1米", "20%"], "350万美元, 1米, 20"),
+    (
+        "zh-en",
+        "5公里，1米8，3万美元，20米饭，25摄氏度",
+        ["5 kilometers", "8", "30,000 dollars", "20", "25 degrees Celsius"],
+        "",
+    ),
+    ("cs-zh", "5 km, 5 kilometrů, 10 minut", ["5 km", "5公里", "10分钟"], "5公里, 10"),
+    ("da-ru", "5 kilometer", ["5"], "5"),
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings", "translation"), UNITS)
+def test_a_unit_that_is_a_word_is_written_in_the_target_language(
+    languages: str, text: str, fillings: list[str], translation: str
+) -> None:
+    src, tgt = languages.split("-")
+    found = with_slots(text, src, tgt, units=True)
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+    assert entities.lost_units(text, ", ".join(fillings), src, tgt) == []
+    assert bool(entities.lost_units(text, translation, src, tgt)) == (languages != "da-ru")
+
+
+def test_a_unit_is_a_slot_of_half_of_the_pairs() -> None:
+    pair = SentencePair("It is 5 kilometers away.", "Es ist 5 km entfernt.")
+    found = [pair_with_slots(pair, ("en", "de"), Random(seed)) for seed in range(100)]
+    texts = Counter(tuple(map(shown, each)) for each in found if each)
+    assert set(texts) == {
+        ("It is <M> away.", "Es ist <M> entfernt."),
+        ("It is <M> kilometers away.", "Es ist <M> km entfernt."),
+    }
+    assert min(texts.values()) > 30
+
+
 @pytest.mark.parametrize(("languages", "text", "fillings"), DATES)
 def test_a_date_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
     found = with_slots(text, *languages.split("-"))
@@ -759,6 +808,25 @@ def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
     assert found.text == "12 is a"
     assert all(each.constraint is not None for each in asked)
     assert found.notes == ("the term 'a' is not translated as 'b'", "check: numbers or names put back: 12")
+
+
+def test_a_unit_gets_the_slot_of_its_number_if_it_is_lost(characters: Tokenizer) -> None:
+    asked: list[str] = []
+
+    class Noting(Copying):
+        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+            asked.extend(shown(characters.decode(list(each.src[:-1]))) for each in requests)
+            return super().submit(requests, on_done=on_done)
+
+    for text, translation, read in (
+        ("is 4,711 miles", "is 4.711 Meilen", ["is <M> miles", "is <M>"]),
+        ("4,711 miles, 5 kg", "4.711 Meilen, 5 kg", ["<M> miles, <M>"]),
+        ("is 5 percent", "is 5 Prozent", ["is <M> percent", "is <M>"]),
+        ("is 5 kg", "is 5 kg", ["is <M>"]),
+    ):
+        asked.clear()
+        found = result(characters, Noting(), lambda planner: planner.plan(text))  # noqa: B023
+        assert (found.text, found.notes, asked) == (translation, (), read)
 
 
 class Gluing(Copying):

@@ -133,10 +133,10 @@ class SlotMaker {
     this.dates = (src.dates?.patterns ?? []).map((pattern) => new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu"));
   }
 
-  /** A text with slots; null if it has nothing that needs any. */
-  make(text) {
+  /** A text with slots, also for units that are words if `units`; null if it has nothing that needs any. */
+  make(text, units = false) {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
-    const entities = this.candidates(text).sort(inOrder); // of two that overlap, the first counts
+    const entities = this.candidates(text, units).sort(inOrder); // of two that overlap, the first counts
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place] = ["", 0];
     const names = [];
@@ -167,68 +167,50 @@ class SlotMaker {
   }
 
   /** Whether the target language has the same unit, or month: see mtformer/text/entities.py. */
-  suits({ text, number = "", date }) {
+  suits({ text, number = "", date, unit }) {
     if (date) return this.tgt.dates !== null;
+    if (unit) return unit in this.tgt.unit_words.written;
     return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, ""));
   }
 
   /** An entity as the target language writes it: 3.500 € for €3,500. */
-  written({ text, number = "", date }) {
+  written({ text, number = "", date, unit }) {
     if (date) return writeDate(date, this.tgt);
-    const written = text.replace(number, () => writtenFor(number, this.src, this.tgt));
+    const inTarget = writtenFor(number, this.src, this.tgt);
+    if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
+    const written = text.replace(number, () => inTarget);
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
     if (this.tgt.has_signs_behind) return inAscii(written).replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
     return this.tgt.base === ENGLISH ? inAscii(written).replace(BEHIND, "$<minus>$<sign>$<amount>") : inAscii(written);
   }
 
-  candidates(text) {
-    return [...this.entities(text), ...this.rareNames(text)];
+  candidates(text, units) {
+    return [...this.entities(text).filter(({ unit }) => units || !unit), ...this.rareNames(text)];
+  }
+
+  /** Whether a translation lacks amounts of a text whose units are words, as 5 kilometers. */
+  losesUnits(text, translation) {
+    const amounts = numbersAndCodes(text, this.src).filter((entity) => entity.unit && this.suits(entity));
+    const there = new Set(amounts.length ? numbersAndCodes(translation, this.tgt).map(({ value }) => value) : []);
+    return amounts.some(({ value }) => !there.has(value));
   }
 
   /** The places, of characters, in a text of what slots are for. */
   places(text) {
-    const spans = this.candidates(text).map(({ start, text: written }) => [start, start + written.length]);
+    const spans = this.candidates(text, false).map(({ start, text: written }) => [start, start + written.length]);
     const inSpans = new Set(spans.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i)));
     let place = 0;
     const starts = Array.from(text, (character) => (place += character.length) - character.length);
     return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
-  /** What a slot can stand for, in order, each { start, text, kind, number, date }; amounts first with their unit, then alone. */
+  /** What a slot can stand for, in order, each { start, text, kind, number, date, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
     const dates = this.dates.flatMap((pattern) => Array.from(text.matchAll(pattern), ({ 0: written, index, groups }) => {
       const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(groups.month.toLowerCase()));
       return { start: index, text: written, kind: "many", date: { ...groups, month } };
     }));
-    return [...dates, ...this.numbersAndCodes(text)].sort(inOrder);
-  }
-
-  numbersAndCodes(text) {
-    return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
-      const { short, number, plain, groups: grouped, range } = groups;
-      if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
-      if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(this.src.base))) return [];
-      const areSeveral = grouped !== undefined && !this.src.has_spaced_groups;
-      const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
-      const parts = singles.length ? singles.map(([single]) => single) : [written];
-      const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], this.src));
-      if (areSeveral) return alone;
-      const withWord = [];
-      const ofClock = (groups.time ?? plain) !== undefined && CLOCKS[this.src.base];
-      const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
-      const clock = ofClock && isApart && matchAt(ofClock, text, index);
-      if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
-      const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
-      const large = isApart && (plain ?? range) !== undefined && largeWord(this.src, isMoney);
-      const word = large && matchAt(large, text, index + written.length);
-      const values = word ? parts.map((part) => inFull(part, word)) : [null];
-      if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], this.src, values));
-      if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
-        return [...withWord, ...amounts(text, index, written, this.src, parts.map(valueOf)), ...alone];
-      if (groups.fraction !== undefined) return amounts(text, index, written, this.src, [written]);
-      if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
-      return [...withWord, { start: index, text: written, kind: "many", number: written }];
-    });
+    return [...dates, ...numbersAndCodes(text, this.src)].sort(inOrder);
   }
 
   /** Names that the model has to spell, not at the start of the text. */
@@ -268,19 +250,51 @@ function isNounAfter(before) {
   return DETERMINED.test(before.toLowerCase()) || GENITIVE.test(before);
 }
 
+function numbersAndCodes(text, language) {
+  return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
+    const { short, number, plain, groups: grouped, range } = groups;
+    if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
+    if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(language.base))) return [];
+    const areSeveral = grouped !== undefined && !language.has_spaced_groups;
+    const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
+    const parts = singles.length ? singles.map(([single]) => single) : [written];
+    const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], language));
+    if (areSeveral) return alone;
+    const withWord = [];
+    const ofClock = (groups.time ?? plain) !== undefined && CLOCKS[language.base];
+    const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
+    const clock = ofClock && isApart && matchAt(ofClock, text, index);
+    if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
+    const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
+    const large = isApart && (plain ?? range) !== undefined && largeWord(language, isMoney);
+    const word = large && matchAt(large, text, index + written.length);
+    const values = word ? parts.map((part) => inFull(part, word)) : [null];
+    if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], language, values));
+    if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
+      return [...withWord, ...amounts(text, index, written, language, parts.map(valueOf)), ...alone];
+    if (groups.fraction !== undefined) return amounts(text, index, written, language, [written]);
+    if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
+    return [...withWord, { start: index, text: written, kind: "many", number: written }];
+  });
+}
+
 /** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
 function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
   const [found] = matchAt(ATTACHED, text, end) ?? (before ? null : matchAt(AFTER, text, end)) ?? [""];
-  const after = language.false_units.includes(strip(found)) ? "" : found;
+  const word = before || found ? null : unitWord(text, end, language);
+  const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
   const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
   const place = before ? start : start - minus;
   const alone = values.join() === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
   if (!before && !after) return alone;
-  return [{ start: first - minus, text: text.slice(first - minus, end + after.length), kind, number }, ...alone];
+  const unit = word && language.unit_words.units[strip(word)];
+  const value = `${minus ? "-" : ""}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
+  const withUnit = { start: first - minus, text: text.slice(first - minus, end + after.length), kind, number, unit, value };
+  return [withUnit, ...alone];
 }
 
 function inOrder(a, b) {
@@ -291,6 +305,16 @@ function inOrder(a, b) {
 function writeDate({ year, month, day }, { base, dates }) {
   const parts = { year, month: dates.months[month], day: base === "fr" && Number(day) === 1 ? "1er" : Number(day) };
   return dates.written.replace(/\[(.*)\]/, year ? "$1" : "").replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
+}
+
+/** The word of a unit, and the space before it, after a number that ends at a place: mtformer/text/unit_words.py. */
+function unitWord(text, end, { unit_words: words }) {
+  words.regExp ??= new RegExp(words.pattern, "uy");
+  return matchAt(words.regExp, text, end)?.[0] ?? null;
+}
+
+function writeUnit(unit, number, { written, gap }) {
+  return gap + written[unit][number === "1" ? 0 : 1];
 }
 
 function inAscii(text) {

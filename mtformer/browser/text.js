@@ -105,11 +105,13 @@ class TextPlanner {
 
   /** A text that needs no more preparation, after another one, as a leaf of plan(), with slots if the model knows any. */
   leaf(plain, before = "") {
-    const slotted = this.slotMaker ? this.slotMaker.make(plain) : null;
+    return this.leafWith(this.slotMaker?.make(plain) ?? null, { plain, context: this.context(before, plain) });
+  }
+
+  leafWith(slotted, { plain, context }) {
     if (slotted && !Array.from(slotted.text).some(isAlphabetic)) // there is nothing to translate beside the codes
       return { slotted: null, copy: { text: onOneLine(this.slotMaker.withNumbers(plain)), notes: [] }, requests: [] };
-    const context = this.context(before, plain);
-    const read = this.read(slotted ? slotted.text : plain, context);
+    const read = this.read(slotted?.text ?? plain, context);
     if (slotted) slotted.text = read.text;
     return { plain, context, slotted, dropped: null, ...read };
   }
@@ -146,6 +148,16 @@ class TextPlanner {
   /** Whether the translation of a leaf has each slot, though letters may touch it. */
   keepsSlots(leaf, hypotheses) {
     return leaf.slotted.keeps(this.checked(leaf, hypotheses).text);
+  }
+
+  /** Whether the translation of a leaf lacks units that are words. */
+  losesUnits(leaf, hypotheses) {
+    return Boolean(this.slotMaker?.losesUnits(leaf.plain, this.translation(leaf, hypotheses).text));
+  }
+
+  /** Puts units that are words into the slots of their numbers. */
+  slotUnits(leaf) {
+    Object.assign(leaf, this.leafWith(this.slotMaker.make(leaf.plain, true), leaf));
   }
 
   /** Notes what the translation of a leaf lacks, or all if it has them beside other signs: it will be added. */

@@ -19,6 +19,7 @@ from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
+from mtformer.text.unit_words import describe_units
 
 SCRIPTS = ("unicode", "tokenizer", "numbers", "prepare", "guard", "slots", "text")  # in the order of a page
 
@@ -83,6 +84,7 @@ def _language(code: str) -> dict[str, Any]:
             "plurals": large_plurals(code),
         },
         "dates": describe_dates(code),
+        "unit_words": describe_units(code),
     }
 
 

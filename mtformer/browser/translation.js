@@ -38,8 +38,17 @@ class TextTranslator {
     return this.finished(plan, hypotheses, planner);
   }
 
-  /** Adds to `found` the hypotheses for a text with slots for its numbers. What gets lost is inserted, but not in parts. */
+  /** Adds to `found` the hypotheses for a text. Units that are words get slots if they are lost without. */
   *translateLeaf(leaf, planner, beam, found) {
+    yield* this.translateSlotted(leaf, planner, beam, found);
+    if (leaf.copy || !planner.losesUnits(leaf, found)) return;
+    planner.slotUnits(leaf);
+    found.length = 0;
+    yield* this.translateSlotted(leaf, planner, beam, found);
+  }
+
+  /** Adds to `found` the hypotheses for a text with slots for its numbers. What gets lost is inserted, but not in parts. */
+  *translateSlotted(leaf, planner, beam, found) {
     yield* this.searchStrictly(leaf, planner, beam, found);
     if (!planner.losesSlots(leaf, found)) return;
     planner.noteAdded(leaf, found);

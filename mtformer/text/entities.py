@@ -26,6 +26,7 @@ from mtformer.text.numbers import (
     has_myriads,
     value_of,
 )
+from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -147,10 +148,11 @@ class Entity(NamedTuple):
         start: where it starts, in characters.
         text: as it is written.
         value: what is the same for 3,500 and 3.500, for 3万 and 30,000, for 1.5 million and 1,500,000, for 9 pm and
-            21:00, and for May 3 and 5月3日.
+            21:00, for 5 km and 5 kilometers, and for May 3 and 5月3日.
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500.
         has_month: whether it is a date with the name of a month.
+        unit: the sign of its unit, if that is a word: € for 5 euros.
     """
 
     start: int
@@ -159,6 +161,7 @@ class Entity(NamedTuple):
     kind: str
     number: str = ""
     has_month: bool = False
+    unit: str = ""
 
     @property
     def end(self) -> int:
@@ -169,7 +172,11 @@ class Entity(NamedTuple):
         """Return it as another language writes it: 3.500 € for €3,500."""
         if self.has_month:
             return write_date(self.value, tgt_lang)
-        written = self.text.replace(self.number, written_for(self.number, src_lang, tgt_lang))
+        number = written_for(self.number, src_lang, tgt_lang)
+        if self.unit:
+            minus, _, _ = self.text.partition(self.number)
+            return minus + number + write_unit(self.unit, self.number, tgt_lang)
+        written = self.text.replace(self.number, number)
         if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
             return written
         written = written.translate(_AS_ASCII)
@@ -187,6 +194,8 @@ class Entity(NamedTuple):
         """Tell whether a language has the same unit or month: no unit in Latin letters if it is written in others."""
         if self.has_month:
             return writes_dates(language)
+        if self.unit:
+            return has_unit_word(self.unit, language)
         unit = self.text.replace(self.number, "") if self.number else ""
         return has_latin_units(language) or not _LATIN_UNIT.search(unit)
 
@@ -268,12 +277,16 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
     before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
     after = _ATTACHED.match(text, end) or (None if before else _AFTER.match(text, end))
+    word = None if before or after else find_unit_word(text, end, language)
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
     if _MINUS.search(text[max(0, first - 2) : first]):
         first, start, value = first - 1, start if before else start - 1, f"-{value}"
-    if before or after:
+    if word:
+        unit = unit_of(word[0].strip(), language)
+        yield Entity(first, text[first : word.end()], f"{value} {unit}", kind, number, unit=unit)
+    elif before or after:
         unit = "".join(part[0].strip() for part in (before, after) if part).translate(_AS_ASCII)
         yield Entity(first, text[first : after.end() if after else end], f"{value} {unit}", kind, number)
     if value != "1":
@@ -324,6 +337,13 @@ def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
             parts += [text[place : entity.start], entity.written_for(src_lang, tgt_lang)]
             place = entity.end
     return "".join([*parts, text[place:]])
+
+
+def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
+    """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks."""
+    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.suits(tgt_lang)]
+    there = {entity.value for entity in find_entities(translation, tgt_lang)} if amounts else ()
+    return [amount.text for amount in amounts if amount.value not in there]
 
 
 def outside_codes(change: Callable[[str], str], text: str) -> str:

@@ -41,6 +41,7 @@ _ENDING = re.compile(
 )  # 3rd, 5km, 80er
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
+_UNITS_SHARE = 0.5
 
 
 def never_split(config: TokenizerConfig) -> list[str]:
@@ -157,6 +158,7 @@ def with_slots(
     *,
     n_tokens: Callable[[str], int] = lambda _word: 1,
     kept: Sequence[Span] = (),
+    units: bool = False,
 ) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
 
@@ -168,10 +170,11 @@ def with_slots(
         tgt_lang: that of the translation, which decides how numbers are written there.
         n_tokens: returns how many tokens the model has for a word: a name that it has to spell is kept.
         kept: spans that stay as they are.
+        units: whether a number shares its slot with a unit that is a word: 5 kilometers.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
     parts, originals, fillings, names, place = [], {}, {}, [], 0
-    for entity in _candidates(text, src_lang, n_tokens):
+    for entity in _candidates(text, src_lang, n_tokens, units=units):
         if entity.start < place or not _is_free(entity, kept) or not entity.suits(tgt_lang):
             continue
         names += [entity.text] * (entity.kind == NAME)
@@ -190,9 +193,14 @@ def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -
     return {place for each in _candidates(text, language, n_tokens) for place in range(each.start, each.end)}
 
 
-def _candidates(text: str, language: str, n_tokens: Callable[[str], int]) -> list[Entity]:
-    entities = [*find_entities(text, language), *rare_names(text, language, n_tokens)]
+def _candidates(text: str, language: str, n_tokens: Callable[[str], int], *, units: bool = False) -> list[Entity]:
+    entities = [*_entities(text, language, units=units), *rare_names(text, language, n_tokens)]
     return sorted(entities, key=lambda each: (each.start, -each.end))  # of two that overlap, the first counts
+
+
+def _entities(text: str, language: str, *, units: bool = False) -> list[Entity]:
+    """Return what a text has; a number is without a unit that is a word, which the model may know, unless ``units``."""
+    return [entity for entity in find_entities(text, language) if units or not entity.unit]
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
@@ -202,10 +210,12 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
     stand in a sentence, also in a text without digits.
     """
     extra = ((spelled_out, _SPELLED_OUT_SHARE), (capitalized, _NAMES_SHARE))
-    finders = [find_entities, *(finder for finder, share in extra if rng.random() < share)]
+    finders = [finder for finder, share in extra if rng.random() < share]
+    units = rng.random() < _UNITS_SHARE
     found = []
     for text, language in zip(pair, languages, strict=True):
-        found.append([entity for find in finders for entity in find(text, language)])
+        of_finders = [entity for find in finders for entity in find(text, language)]
+        found.append([*_entities(text, language, units=units), *of_finders])
         if not found[-1]:
             return None
     placed = _placed(found, {kind: rng.sample(slots, len(slots)) for kind, slots in OF_KIND.items()})
@@ -218,7 +228,7 @@ def pair_with_its_slots(
     """Put slots for what both a text and its translation, anyone's, have; see :func:`with_slots`."""
     names = {name.text for name in rare_names(pair.src, languages[0], n_tokens)}
     of_tgt = [
-        *find_entities(pair.tgt, languages[1]),
+        *_entities(pair.tgt, languages[1]),
         *(Entity(each.start(), name, name, NAME) for name in names for each in re.finditer(re.escape(name), pair.tgt)),
     ]
     placed = _placed([_candidates(pair.src, languages[0], n_tokens), of_tgt], OF_KIND)

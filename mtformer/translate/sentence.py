@@ -9,7 +9,7 @@ from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
-from mtformer.text.entities import with_numbers_for
+from mtformer.text.entities import lost_units, with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
 from mtformer.text.slots import Slotted, known_slots, with_slots
@@ -94,8 +94,16 @@ class SentencePlanner:
         return replace(self, tokenizer=self.tokenizer.with_prefixes(Prefixes((*context, *src), tgt)))
 
     def plan_sentence(self, text: str) -> Plan[list[Translation]]:
-        """Translate a sentence, with slots for its numbers, or without if one gets lost."""
-        slotted = self.with_slots(text)
+        """Translate a sentence, with slots for its numbers, or without if one gets lost.
+
+        Units that are words are left to the model. If it loses any, they get into the slots of their numbers.
+        """
+        translations = yield from self._plan_slotted(text, self.with_slots(text))
+        if self.slots and lost_units(text, translations[0].text, self.src_lang, self.tgt_lang):
+            translations = yield from self._plan_slotted(text, self.with_slots(text, units=True))
+        return translations
+
+    def _plan_slotted(self, text: str, slotted: Slotted | None) -> Plan[list[Translation]]:
         if slotted is None:
             return (yield from self._plan_known(text))
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
@@ -150,15 +158,16 @@ class SentencePlanner:
         hypothesis = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
         return self._without_made_up(slotted.text, [self._translation(hypothesis, parts[0].terms)])
 
-    def with_slots(self, text: str) -> Slotted | None:
-        """Return a text with slots; None if it needs none, or the model has none."""
+    def with_slots(self, text: str, *, units: bool = False) -> Slotted | None:
+        """Return a text with slots, also for units that are words if ``units``; None if it or the model has none."""
         if not self.slots:
             return None
         kept = []
         if self.terms is not None:
             text = normalize(text)  # as in which terms have their places
             kept = [(match.start, match.end) for match in self.terms.find(text)]
-        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=self.tokenizer.n_src_tokens, kept=kept)
+        n_tokens = self.tokenizer.n_src_tokens
+        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=n_tokens, kept=kept, units=units)
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options)
