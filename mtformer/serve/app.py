@@ -34,12 +34,12 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
         watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
     """
     routes = [*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES]
-    middleware = [Middleware(Gate, service=service, routes=routes)]
-    middleware.append(Middleware(Origins, allowed=cors, is_local=is_local))
+    middleware = [
+        Middleware(Gate, service=service, routes=routes),
+        Middleware(Origins, allowed=cors, is_local=is_local),
+    ]
     if cors:
-        middleware.append(
-            Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
-        )
+        middleware.append(Middleware(CORSMiddleware, allow_origins=cors, allow_methods=["*"], allow_headers=["*"]))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
