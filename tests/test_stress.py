@@ -8,8 +8,7 @@ import sacrebleu
 from conftest import Project
 
 from mtformer.config import LanguagePair
-from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
-from mtformer.evaluate.negation import Pair as NegationPair
+from mtformer.evaluate.negation import Flips, NegationPair, count_flips, denies, negation_pairs
 from mtformer.evaluate.stress import PERTURBATIONS, Kept, Pair, _numbers_kept, _row, perturb
 
 PAIR = Pair("Two dogs don't see the 12 red houses.", "Zwei Hunde sehen die 12 roten Häuser nicht.", True)

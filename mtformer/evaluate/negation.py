@@ -22,20 +22,20 @@ _NEGATIONS = {
 _HARMLESS = {"zh": "差不多|对不起|特别|区别|分别|个别|级别|性别|告别|了不起"}
 
 
-class Pair(NamedTuple):
+class NegationPair(NamedTuple):
     """Two sentences that differ in a negation."""
 
     positive: str
     negative: str
 
 
-def negation_pairs(language: str) -> list[Pair]:
+def negation_pairs(language: str) -> list[NegationPair]:
     """Return the pairs in a language; none if there are none."""
     table = resources.files("mtformer.evaluate").joinpath("negation.tsv").read_text(encoding="utf-8")
     rows = [row.split("\t") for row in table.splitlines()]
     texts = [text for row_language, text in rows if row_language == base_language(language)]
     # What is in brackets makes a sentence negative.
-    return [Pair(re.sub(r"\[.*?\]", "", text), re.sub(r"[\[\]]", "", text)) for text in texts]
+    return [NegationPair(re.sub(r"\[.*?\]", "", text), re.sub(r"[\[\]]", "", text)) for text in texts]
 
 
 def denies(text: str, language: str) -> bool | None:
@@ -74,7 +74,7 @@ class Flips:
         return f"negation  {100 * self.share:.1f} % of the translations flip: {counts}"
 
 
-def count_flips(translations: Sequence[Pair], tgt_lang: str) -> Flips:
+def count_flips(translations: Sequence[NegationPair], tgt_lang: str) -> Flips:
     """Count flips in the translations of pairs of sentences into a language whose negations are known."""
     lost = sum(not denies(translation.negative, tgt_lang) for translation in translations)
     added = sum(bool(denies(translation.positive, tgt_lang)) for translation in translations)

@@ -14,8 +14,7 @@ from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import repetition_share
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
-from mtformer.evaluate.negation import Flips, count_flips, denies, negation_pairs
-from mtformer.evaluate.negation import Pair as NegationPair
+from mtformer.evaluate.negation import Flips, NegationPair, count_flips, denies, negation_pairs
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
