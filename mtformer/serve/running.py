@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from mtformer.serve.admission import Settings
 from mtformer.serve.app import make_app
@@ -112,10 +113,10 @@ def serve(
         uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
 
 
-def server_config(app: "object", settings: Settings) -> uvicorn.Config:
+def server_config(app: Starlette, settings: Settings) -> uvicorn.Config:
     """Return the settings of uvicorn; our own log has the requests."""
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         http=Connection,
         log_config=None,
         access_log=False,
