@@ -16,7 +16,6 @@ from torch import Tensor
 
 from mtformer.bundle.header import Header
 from mtformer.export.imported import Imported
-from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
 from mtformer.text.languages import letters_of
 from mtformer.text.tokenizer.sentencepiece_file import BPE, Kind, Token, read_settings, read_tokens, replace_tokens
@@ -61,7 +60,8 @@ def trim(imported: Imported, languages: Sequence[str] | None, texts: Iterable[st
     trimmed = Imported(
         header.model_copy(update={"architecture": architecture}), _rows(imported.tensors, ids[0], ids[-1]), models
     )
-    log.info("%s", _reduction(imported, trimmed))
+    changes = (" → ".join(sizes) for sizes in zip(_sizes(imported), _sizes(trimmed), strict=True))
+    log.info("vocabulary %s tokens, parameters %s, %s MB", *changes)
     return trimmed
 
 
@@ -159,13 +159,12 @@ def _read(texts: Iterable[str], sides: Sequence[_Side]) -> None:
         UserError: there is no text.
     """
     written = (text for text in texts if text.strip())
-    is_empty = True
-    while batch := list(islice(written, _N_TEXTS)):
-        is_empty = False
+    if not (batch := list(islice(written, _N_TEXTS))):
+        raise UserError("there is no text that says which tokens to keep")
+    while batch:
         for side in sides:
             side.read(batch)
-    if is_empty:
-        raise UserError("there is no text that says which tokens to keep")
+        batch = list(islice(written, _N_TEXTS))
 
 
 def _with_languages(header: Header, wanted: Sequence[str]) -> Header:
@@ -210,23 +209,10 @@ def _rows(tensors: Mapping[str, Tensor], src_ids: Sequence[int], tgt_ids: Sequen
     }
 
 
-def _reduction(before: Imported, after: Imported) -> str:
-    """Say how much smaller a model has become."""
-
-    def size(model: Imported) -> tuple[str, int, float]:
-        return (
-            _n_tokens(model.header.architecture),
-            sum(tensor.numel() for tensor in model.tensors.values()),
-            (sum(tensor.nbytes for tensor in model.tensors.values()) + sum(map(len, model.tokenizers))) / 1e6,
-        )
-
-    (tokens, parameters, megabytes), (fewer, fewer_parameters, fewer_megabytes) = size(before), size(after)
-    return (
-        f"vocabulary {tokens} → {fewer} tokens, parameters {parameters:,} → {fewer_parameters:,}, "
-        f"{megabytes:,.1f} → {fewer_megabytes:,.1f} MB"
-    )
-
-
-def _n_tokens(architecture: Architecture) -> str:
-    sizes = f"{architecture.src_vocab_size:,}", f"{architecture.tgt_vocab_size:,}"
-    return sizes[0] if architecture.joint_vocab else " and ".join(sizes)
+def _sizes(model: Imported) -> tuple[str, str, str]:
+    """Return the numbers of tokens and of parameters, and the size in MB."""
+    architecture, tensors = model.header.architecture, model.tensors.values()
+    vocabularies = [architecture.src_vocab_size] + [architecture.tgt_vocab_size] * (not architecture.joint_vocab)
+    n_bytes = sum(tensor.nbytes for tensor in tensors) + sum(map(len, model.tokenizers))
+    n_parameters = sum(tensor.numel() for tensor in tensors)
+    return " and ".join(f"{size:,}" for size in vocabularies), f"{n_parameters:,}", f"{n_bytes / 1e6:,.1f}"
