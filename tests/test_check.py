@@ -172,9 +172,16 @@ def test_fix_realigns_the_slip_and_rejects_the_other_pairs(slipped: Path, report
     )
 
 
-def by_numbers(pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
-    """Return log odds of texts that are translations if they are the same number; every tenth number is unclear."""
-    return np.array([5.0 if src != tgt else 1.0 if int(src) % 10 == 0 else -4.0 for src, tgt in pairs])
+def aligned_by_numbers(sources: Sequence[int], targets: Sequence[int]) -> list[Passage]:
+    """Align texts that are translations if they are the same number; every tenth number is unclear."""
+    src, tgt = np.array(sources), np.array(targets)
+
+    def score(at_src: NDArray[np.int64], at_tgt: NDArray[np.int64]) -> NDArray[np.float64]:
+        is_same = src[at_src] == tgt[at_tgt]
+        return np.where(is_same, np.where(src[at_src] % 10 == 0, 1.0, -4.0), 5.0)
+
+    places = np.arange(min(len(src), len(tgt)))
+    return align(score, score(places, places))
 
 
 @pytest.mark.parametrize("n_missing", [1, 8, 60])
@@ -183,12 +190,11 @@ def test_missing_lines_are_found_where_they_are(n_missing: int, from_sources: bo
     whole = list(range(400))
     shorter, longer = whole[:100] + whole[100 + n_missing :], whole[: 400 - n_missing]
     sources, targets = (shorter, longer) if from_sources else (longer, shorter)
-    pairs = [SentencePair(str(src), str(tgt)) for src, tgt in zip(sources, targets, strict=True)]
-    passages = align(pairs, by_numbers, by_numbers(pairs))
+    passages = aligned_by_numbers(sources, targets)
     assert [passage.first for passage in passages[:2]] == [0, 100]
     assert passages[1].shift == (n_missing if from_sources else -n_missing)
-    joined = realigned_lines(passages, len(pairs))
-    assert all(pairs[src].src == pairs[tgt].tgt for src, tgt in joined)
+    joined = realigned_lines(passages, len(sources))
+    assert all(sources[src] == targets[tgt] for src, tgt in joined)
     assert len(joined) == len(set(sources) & set(targets))
 
 
@@ -204,21 +210,19 @@ def realigned_lines(passages: Sequence[Passage], n_pairs: int) -> list[tuple[int
 def test_each_missing_line_is_found_at_its_place() -> None:
     sources = list(range(3_000))
     targets = [i for i in sources if i not in (500, 1_700, *range(2_000, 2_400))]
-    pairs = [SentencePair(str(src), str(tgt)) for src, tgt in zip(sources, targets, strict=False)]
-    passages = align(pairs, by_numbers, by_numbers(pairs))
+    passages = aligned_by_numbers(sources, targets)
     assert [passage.first for passage in passages] == [0, 500, 1_700, 2_000]
     assert [passage.shift for passage in passages] == [0, -1, -2, -402]
 
 
 def test_what_is_no_shifted_translation_is_not_realigned() -> None:
     random = np.random.default_rng(1)
-    pairs = [SentencePair(str(place), str(1_000 + place)) for place in range(200)]
 
-    def by_chance(some: Sequence[SentencePair]) -> NDArray[np.float64]:
-        return random.normal(1.0, 2.0, len(some))
+    def by_chance(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.float64]:
+        return random.normal(1.0, 2.0, len(sources))
 
-    assert align(pairs, by_chance, np.full(200, 2.0)) == [Passage(0, 200, None)]
-    assert align([], by_chance, np.empty(0)) == []
+    assert align(by_chance, np.full(200, 2.0)) == [Passage(0, 200, None)]
+    assert align(by_chance, np.empty(0)) == []
 
 
 def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:
@@ -348,43 +352,30 @@ def test_a_terminal_gets_no_control_characters(project: Project) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
+def test_every_pair_is_scored_once_and_the_progress_of_checking_begins_after_learning(
     slipped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The rate of the progress would be that of learning."""
     scored: list[int] = []
-    scores = LearnedRules.scores
-
-    def counted(rules: LearnedRules, pairs: list[SentencePair]) -> np.ndarray:
-        scored.append(len(pairs))
-        return scores(rules, pairs)
-
-    def started(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return in_order(*arguments)
-
-    calls: list[Any] = []
-    monkeypatch.setattr(LearnedRules, "scores", counted)
-    monkeypatch.setattr(checkup, "in_order", started)
-    assert len(checkup.check(load_config(slipped)).sources) == 3
-    assert scored.count(N_PAIRS) == 1
-    assert len(calls) == 2  # the text as it stands, and realigned
-
-
-def test_the_progress_of_checking_begins_after_learning(slipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rate would be that of learning."""
     order: list[str] = []
 
     def noted(name: str, work: Any) -> Any:
         def wrapped(*arguments: Any, **options: Any) -> Any:
             order.append(name)
+            if name == "score":
+                scored.append(len(arguments[1]))
             return work(*arguments, **options)
 
         return wrapped
 
     monkeypatch.setattr(LearnedRules, "learn", noted("learn", LearnedRules.learn))
+    monkeypatch.setattr(LearnedRules, "scores", noted("score", LearnedRules.scores))
     monkeypatch.setattr(checkup, "Progress", noted("check", Progress))
-    checkup.check(load_config(slipped))
-    assert order == ["learn", "check"] * 2  # the text as it stands, and realigned
+    monkeypatch.setattr(checkup, "in_order", noted("start workers", in_order))
+    assert len(checkup.check(load_config(slipped)).sources) == 3
+    assert scored.count(N_PAIRS) == 1
+    steps = [name for name in order if name != "score"]
+    assert steps == ["learn", "check", "start workers"] * 2  # the text as it stands, and realigned; for all sources
 
 
 def least_cost(costs: dict[int, NDArray[np.float64]], border: float) -> float:

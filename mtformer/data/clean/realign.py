@@ -15,7 +15,9 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.text.pairs import Drops, Example, SentencePair
 
 Floats = NDArray[np.float64]
-Score = Callable[[Sequence[SentencePair]], Floats]
+Places = NDArray[np.int64]
+# Returns the log odds of sources for being misaligned with the targets at other places, if half of all pairs were.
+Score = Callable[[Places, Places], Floats]
 
 _BORDER = 15.0  # log odds that a passage must gain, at its beginning and at its end
 _MOST = 5.0  # log odds of a pair that count: no pair may decide for its neighbours
@@ -23,6 +25,7 @@ _REACHES = (10, 600)  # lines by which a shift may differ from the one before; m
 _LEAST_GAIN = 0.5  # log odds for each line; a shift that gains less is that of no translation
 _TRIED = 50  # lines that shifts are tried on
 _MOST_PLACES = 16  # of a passage where shifts are tried
+_MOST_AT_ONCE = 10_000  # pairs that are scored, which bounds the memory
 _AT_ONCE = 1_000  # lines that are scored before and after these, as long as most of them are translations
 _MOST_SHIFTS = 50
 _CORRELATION = 0.7  # of the lengths of texts and their translations
@@ -73,13 +76,21 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     if end - first > _MOST_REALIGNED:
         return passages
     pairs = list(islice(part, first, end))
-    score = (better or learned).misalignment
-    found = align(pairs, score, better.misalignment(pairs) if better else log_odds[first:end])
+    odds = better.misalignment(pairs) if better else log_odds[first:end]
+    found = align(_score_by(better or learned, pairs), odds)
     moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
     return _filled([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])
 
 
-def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list[Passage]:
+def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Score:
+    def score(sources: Places, targets: Places) -> Floats:
+        places = zip(sources.tolist(), targets.tolist(), strict=True)
+        return learned.misalignment([SentencePair(pairs[source].src, pairs[target].tgt) for source, target in places])
+
+    return score
+
+
+def align(score: Score, log_odds: Floats) -> list[Passage]:
     """Divide a text into passages by how far away the translations of their sources stand.
 
     Shifts are tried on sample lines of misaligned passages. A shift that yields translations is then scored on the
@@ -94,9 +105,8 @@ def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list
         _with_exact_borders  (0, 100, 0) (100, 992, -8)
 
     Args:
-        pairs: the text as it stands.
-        score: returns the log odds of pairs for being misaligned.
-        log_odds: those of ``pairs``.
+        score: tells which sources and targets are translations.
+        log_odds: those of the text as it stands.
 
     Returns:
         passages that together are the whole text.
@@ -110,9 +120,9 @@ def align(pairs: Sequence[SentencePair], score: Score, log_odds: Floats) -> list
             if passage.shift is None and passage not in tried and len(costs) < _MOST_SHIFTS:
                 tried.add(passage)
                 before = passages[place - 1].shift or 0 if place else 0
-                if found := _find_shift(pairs, score, passage, before):
+                if found := _find_shift(score, len(log_odds), passage, before):
                     is_changed = True
-                    _extend(costs.setdefault(found.shift, np.full(len(pairs), _MOST)), pairs, score, found)
+                    _extend(costs.setdefault(found.shift, np.full(len(log_odds), _MOST)), score, found)
         if not is_changed:
             return _with_exact_borders(passages, costs)
 
@@ -162,20 +172,21 @@ class _Found(NamedTuple):
     end: int
 
 
-def _find_shift(pairs: Sequence[SentencePair], score: Score, passage: Passage, near: int) -> _Found | None:
+def _find_shift(score: Score, n_pairs: int, passage: Passage, near: int) -> _Found | None:
     """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage."""
     for first in _places(passage):
         end = min(first + _TRIED, passage.end)
         for reach in _REACHES:
-            shifts = range(max(near - reach, -first), min(near + reach, len(pairs) - end) + 1)
-            if not shifts:
+            shifts = np.arange(max(near - reach, -first), min(near + reach, n_pairs - end) + 1)
+            if not len(shifts):
                 continue
-            lines = [pairs[first + shift : end + shift] for shift in shifts]
-            moved = [_joined(pairs[first:end], targets) for targets in lines]
-            scores = np.concatenate([score(some) for some in _batches(moved)])
+            sources = np.tile(np.arange(first, end), len(shifts))
+            targets = sources + np.repeat(shifts, end - first)
+            parts = [slice(begin, begin + _MOST_AT_ONCE) for begin in range(0, len(sources), _MOST_AT_ONCE)]
+            scores = np.concatenate([score(sources[part], targets[part]) for part in parts])
             means = np.clip(scores, -_MOST, _MOST).reshape(len(shifts), -1).mean(axis=1)
             if means.min() <= -_LEAST_GAIN:
-                return _Found(shifts[int(means.argmin())], first, end)
+                return _Found(int(shifts[means.argmin()]), first, end)
     return None
 
 
@@ -189,22 +200,12 @@ def _places(passage: Passage) -> Iterator[int]:
         n_parts *= 2
 
 
-def _batches(moved: Sequence[list[SentencePair]]) -> Iterator[list[SentencePair]]:
-    n_lists = 10_000 // _TRIED
-    for first in range(0, len(moved), n_lists):
-        yield [pair for some in moved[first : first + n_lists] for pair in some]
-
-
-def _joined(sources: Sequence[SentencePair], targets: Sequence[SentencePair]) -> list[SentencePair]:
-    return [SentencePair(source.src, target.tgt) for source, target in zip(sources, targets, strict=True)]
-
-
-def _extend(costs: Floats, pairs: Sequence[SentencePair], score: Score, found: _Found) -> None:
+def _extend(costs: Floats, score: Score, found: _Found) -> None:
     """Score the lines of a shift, and those before and after them as long as most are translations."""
-    shift, lowest, highest = found.shift, max(0, -found.shift), len(pairs) - max(0, found.shift)
+    shift, lowest, highest = found.shift, max(0, -found.shift), len(costs) - max(0, found.shift)
 
     def score_between(first: int, end: int) -> bool:
-        costs[first:end] = score(_joined(pairs[first:end], pairs[first + shift : end + shift]))
+        costs[first:end] = score(np.arange(first, end), np.arange(first, end) + shift)
         return bool(np.clip(costs[first:end], -_MOST, _MOST).mean() < 0)
 
     for first in range(found.first, highest, _AT_ONCE):
@@ -262,8 +263,8 @@ def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
     if n_pairs > _MOST_REALIGNED:
         return None
     pairs = list(part)
-    score = score_by_lengths(pairs)
-    passages = align(pairs, score, score(pairs))
+    score, places = score_by_lengths(pairs), np.arange(len(pairs))
+    passages = align(score, score(places, places))
     if not any(passage.shift for passage in passages):
         return None
     text = RealignedText(part.sources, *part.languages, passages=passages, n_pairs=n_pairs)
@@ -278,20 +279,15 @@ def score_by_lengths(pairs: Sequence[SentencePair]) -> Score:
     Args:
         pairs: the text, translations or not.
     """
-    lengths = _log_lengths(pairs)
-    mean, deviation = lengths.mean(axis=0), lengths.std(axis=0) + 1e-9
+    lengths = np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
+    src_lengths, tgt_lengths = ((lengths - lengths.mean(axis=0)) / (lengths.std(axis=0) + 1e-9)).T
     noise = 1 - _CORRELATION**2
 
-    def score(some: Sequence[SentencePair]) -> Floats:
-        src, tgt = ((_log_lengths(some) - mean) / deviation).T
+    def score(sources: Places, targets: Places) -> Floats:
+        src, tgt = src_lengths[sources], tgt_lengths[targets]
         return _WEIGHT * ((tgt - _CORRELATION * src) ** 2 / noise - tgt**2 + np.log(noise)) / 2
 
     return score
-
-
-def _log_lengths(pairs: Sequence[SentencePair]) -> Floats:
-    """Return the logarithms of the lengths, of shape (pairs, 2)."""
-    return np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
 
 
 @dataclass(frozen=True)
