@@ -103,8 +103,7 @@ class Clauses(Phrases):
         """Draw a description of someone or something."""
         if self._chance(0.6):
             adjective = self._choice(_adjectives())
-            options = [noun for noun in LEXICON.nouns.values() if adjective.describes(noun)]
-            return self._quality(self._known(self._choice(options)), adjective)
+            return self._quality(self._known(self._choice(nouns(adjective.kinds))), adjective)
         subject = self._person(("person",))
         feelings = [a for a in LEXICON.adjectives.values() if "person" in a.kinds]
         clause = self._quality(subject, self._choice(feelings))

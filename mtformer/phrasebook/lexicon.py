@@ -385,6 +385,7 @@ def senses(entry: Entry) -> tuple[Entry, ...]:
     return tuple(sense for sense in tables[type(entry)].values() if sense.word == entry.word)
 
 
+@cache
 def is_ambiguous(entry: Entry) -> bool:
     """Return whether the English word has several senses."""
     return len(senses(entry)) > 1

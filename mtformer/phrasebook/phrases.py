@@ -22,7 +22,7 @@ _UNOWNED = set("public climbed crossed goal landmark sight hurdle bathing lifter
 
 
 @cache
-def nouns(selectors: tuple[str, ...]) -> tuple[Noun, ...]:
+def nouns(selectors: tuple[str, ...] | frozenset[str]) -> tuple[Noun, ...]:
     """Return the nouns of any of these kinds, in the order of the table."""
     return tuple(noun for noun in LEXICON.nouns.values() if not noun.kinds.isdisjoint(selectors))
 

@@ -136,16 +136,25 @@ def is_held_out(combination: Combination) -> bool:
     partner: Entry
     if kind == "verb, object":
         partner = LEXICON.verbs[first]
-        n_partners = len(nouns(partner.object)), sum(noun in nouns(verb.object) for verb in LEXICON.verbs.values())
+        n_partners = len(nouns(partner.object)), _n_verbs(noun)
     elif kind == "adjective, noun":
         partner = adjective = LEXICON.adjectives[first]
-        described = sum(adjective.describes(each) for each in LEXICON.nouns.values())
-        n_partners = described, sum(each.describes(noun) for each in LEXICON.adjectives.values())
+        n_partners = len(nouns(adjective.kinds)), _n_adjectives(noun)
     else:
         partner, n_partners = LEXICON.nouns[first], (_FEW, _FEW)
     if is_ambiguous(noun) or is_ambiguous(partner) or min(n_partners) < _FEW:
         return False
     return zlib.crc32("|".join(combination).encode()) % _HELD_OUT_SHARE == 0
+
+
+@cache
+def _n_verbs(noun: Noun) -> int:
+    return sum(noun in nouns(verb.object) for verb in LEXICON.verbs.values())
+
+
+@cache
+def _n_adjectives(noun: Noun) -> int:
+    return sum(adjective.describes(noun) for adjective in LEXICON.adjectives.values())
 
 
 def entries(meaning: Sentence) -> Iterator[Entry]:
