@@ -24,7 +24,7 @@ from browser import opened
 from nasty_report import read_suite
 from playwright.sync_api import Page
 
-from mtformer.browser.tokenizer import SCRIPTS, describe_texts
+from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import load_bundle
 from mtformer.bundle.header import Header
 from mtformer.config import SearchOptions
@@ -186,8 +186,7 @@ function resultsOf([name, lines]) {
 def write_page(path: Path, models: Mapping[str, tuple[Header, Tokenizer]]) -> None:
     """Write a page with which :func:`in_page` works, for models by their names."""
     data = {name: describe_texts(*model) for name, model in models.items()}
-    assets = [("mtformer.browser", f"{name}.js") for name in SCRIPTS]
-    page = assemble("texts", "", data=data, assets=assets)
+    page = assemble("texts", "", data=data, assets=TEXT_ASSETS)
     path.write_text(page.replace("</body>", f"<script>{_IN_PAGE}</script></body>"), encoding="utf-8")
 
 

@@ -19,7 +19,8 @@ from test_slots import DATES, IN_PLACE, STARTS, UNITS
 
 import mtformer.browser
 import mtformer.explain
-from mtformer.browser.tokenizer import SCRIPTS, _language, character_rules
+from mtformer.browser.patterns import in_javascript, patterns_script
+from mtformer.browser.tokenizer import TEXT_ASSETS, _language, character_rules
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
@@ -264,6 +265,13 @@ def test_a_page_misses_the_numbers_that_python_misses(page: Page) -> None:
 # What does not need a browser
 
 
+def test_a_pattern_is_written_for_javascript() -> None:
+    assert in_javascript(r"(?P<a>\d[\d.\w])\w(?P=a)[^\W\d_]\Z") == (
+        r"(?<a>\p{Nd}[\p{Nd}.${WORD}])[${WORD}]\k<a>[${LETTER}]$"
+    )
+    assert in_javascript(r"\[\d[^\s\"\]]\"\s") == r"\[\p{Nd}[^${SPACE}\"\]]\"[${SPACE}]".replace(r"\"", '"')
+
+
 def test_the_rules_of_a_model_are_those_of_its_normalizer() -> None:
     model = trained_elsewhere()
     rules = character_rules(read_settings(model).character_map)
@@ -287,7 +295,7 @@ def test_the_scripts_of_a_page_declare_each_name_once(pattern: str) -> None:
         for path in paths
         if re.fullmatch(rf"(?:{pattern})\.js", path.relative_to(folders[0].parent).as_posix())
     ]
-    names = [name for text in texts for name in declared.findall(text)]
-    assert {f"{script}.js" for script in SCRIPTS} <= {path.name for path in paths}
-    assert len(texts) > len(SCRIPTS)
+    names = [name for text in (*texts, patterns_script()) for name in declared.findall(text)]
+    assert {asset[1] for asset in TEXT_ASSETS if not isinstance(asset, str)} <= {path.name for path in paths}
+    assert len(texts) > len(TEXT_ASSETS)
     assert [name for name in sorted(set(names)) if names.count(name) > 1] == []

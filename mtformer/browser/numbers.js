@@ -4,58 +4,23 @@
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
-const PLAIN = "[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\\p{Nd}+(?:[.,:'’．]\\p{Nd}+)*";
-const GROUPS = // thousands, or several numbers
-  "(?<![\\p{Nd}.,])\\p{Nd}{1,3}(?:[ \\u00a0\\u202f]\\p{Nd}{3})+(?:[.,]\\p{Nd}+)?(?![.,]?\\p{Nd})";
-const SPACED_NUMBER = new RegExp(GROUPS, "gu");
 const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
 // Numbers of Chinese and Japanese in 万 and 亿
 const MYRIAD_SIGNS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
 const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
-const MYRIAD = "(?:\\p{Nd}{1,3}(?:,\\p{Nd}{3}){1,4}|\\p{Nd}{1,15})(?:[.．]\\p{Nd}{1,15})?[十百千]?[万萬亿億]";
-const MYRIADS_END = "(?![.,．]?\\p{Nd}|[十百千万萬亿億])";
-const MYRIADS = `(?:${MYRIAD})+(?:\\p{Nd}{3,4}|(?:\\p{Nd}千)?(?:\\p{Nd}百)?(?:\\p{Nd}十)?)${MYRIADS_END}`;
-const SHORT_MYRIADS = `\\p{Nd}{1,2}[万萬亿億]\\p{Nd}${MYRIADS_END}(?![\\-~～〜–、]\\p{Nd})`; // 3万5, which is 35,000 in Chinese
-const RANGE = // 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
-  `(?!0x)(?:${PLAIN})[%°]?(?:[\\-–~～]| ?[x×] ?)[$€£¥￥₹₽]?(?:${PLAIN})` +
-  "(?![\\-–~～.,．:'’]?\\p{Nd}| ?[x×] ?\\p{Nd}| \\p{Nd}/\\p{Nd}|[十百千万萬亿億])";
-const UNCLEAR_MYRIADS = // also 3-5万, which is 30,000 to 50,000; tried after the others
-  "(?:\\p{Nd}[\\p{Nd}.,．]{0,20}[\\-–~～至到或])?" +
-  "\\p{Nd}[\\p{Nd}.,．十百千]{0,20}[万萬亿億][\\p{Nd}.,．十百千万萬亿億]*";
-const NUMBER = new RegExp(
-  `(?<myriads>${SHORT_MYRIADS}|${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|${PLAIN}`,
-  "gu",
-);
-const IN_MYRIADS = /(?<whole>[\p{Nd},]+)(?:[.．](?<decimals>\p{Nd}+))?(?<multiple>[十百千]?)(?<myriad>[万萬亿億]?)/gu;
 
 // Numbers that are written otherwise
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
-const SCALE = new RegExp(`[ \\u00a0\\-]?(${Object.keys(SCALES).join("|")})(?![米克瓦卡赫分伏帕焦兆]|字节)`, "iuy"); // 千米 is a kilometer
-const LARGE = new RegExp( // any scale
-  "illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]" +
-    `|[\\p{Nd}\\ue000-\\ue00f] ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)(?![${WORD}])`,
-  "u",
-);
-const CLOCK = new RegExp(
-  `\\p{Nd} ?(?:[ap]\\.?m(?![${WORD}])|uhr|o['’]clock|h(?![${WORD}])|[:：点點时時])` +
-    `|(?<![${WORD}])(?:uhr|o['’]clock|noon|midnight)(?![${WORD}])`,
-  "iu",
-);
-const DECADE = new RegExp(`['’]?s(?![${WORD}])|ern?(?![${WORD}])|年代`, "uy");
-const CENTURY = new RegExp(`00(?:-?tal|-?lu[kv]u|s(?![${WORD}]))`, "u"); // the 1800s, på 1800-talet: the 19th century
 const DISCOUNT = "折"; // 8折 is 20% off
-const DAY_AND_MONTH = /(?<!\p{Nd})\p{Nd}{1,2}\.\p{Nd}{1,2}\.(?!\p{Nd})/u;
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
-const [PERCENT, HALF] = [/ ?[%％]/y, "50"];
+const HALF = "50";
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
 const [HOURS, DAYS, MONTHS] = [24, 31, 12];
 const MOST_DIGITS = 15; // of a number that is written otherwise
 const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
-const ATTACHED_BEFORE = /[A-Za-z_]-?$|\/$|\p{Nd}[.\-]$/u;
-const ATTACHED_AFTER = /[A-Z/月]|x\p{Nd}|-[A-Z]|[.\-]\p{Nd}/uy;
 
 /** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three, 3万50 and 3-5万 none. */
 function findNumbers(text) {
@@ -286,7 +251,7 @@ function hasMyriads(text) {
 
 /** The value, in digits, of a number such as 3亿5000万, or 3万5; its decimal point is that of ASCII. */
 function valueOfMyriads(text) {
-  if (new RegExp(`^${SHORT_MYRIADS}$`, "u").test(text)) {
+  if (WHOLE_SHORT_MYRIADS.test(text)) {
     const [, whole, sign, last] = /^(\p{Nd}+)(.)(\p{Nd})$/u.exec(text);
     return ((BigInt(asciiDigits(whole + last)) * MYRIAD_SIGNS.get(sign)) / 10n).toString();
   }

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from mtformer.browser.tokenizer import SCRIPTS, describe_texts
+from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
@@ -21,7 +21,7 @@ Quantization = Literal["int8", "float32"]
 
 # What assemble() takes, in order. Scripts of the page itself follow them, so that the worker does not run those.
 _COMPUTING = ("kernels_wasm", "kernels", "model", "decoder", "search", "words", "translation", "worker", "engine")
-ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in (*SCRIPTS, *_COMPUTING)]
+ENGINE_ASSETS = [*TEXT_ASSETS, *(("mtformer.browser", f"{name}.js") for name in _COMPUTING)]
 
 # What model.js can compute: classes and functions of torch, and kinds of positions.
 _ACTIVATIONS = {"relu", "gelu", "silu"}

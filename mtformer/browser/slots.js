@@ -3,31 +3,6 @@
 // names.py and slots.py.
 
 const LATIN = "A-Za-z0-9_\u00c0-\u024f";
-const CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef";
-const TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn";
-const ADDRESS =
-  `(?:https?://|www\\.|HTTPS?://|WWW\\.)[^${SPACE}<>"'${CHINESE}]+(?<![.,;:!?)\\]])` +
-  `|(?<![${LATIN}.+\\-])[${LATIN}.+\\-]+@[${LATIN}\\-]+(?:\\.[${LATIN}\\-]+)+` +
-  // Domains of most countries are also words, before which a space may be missing.
-  `|(?<![${LATIN}.\\-])(?:[A-Za-z0-9\\-]+\\.)+(?:${TOP_LEVEL}|${TOP_LEVEL.toUpperCase()})(?![${LATIN}\\-])` +
-  `(?:/[^${SPACE}<>"'${CHINESE}]*(?<![.,;:!?)\\]]))?`;
-const PLACEHOLDER = `\\{\\{[${WORD}]+\\}\\}|\\$?\\{[${WORD}]+\\}|%\\([${WORD}]+\\)[sd]|%[sd](?![${LATIN}])`;
-const EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js";
-const CODE =
-  `(?<![${LATIN}.\\-])[A-Za-z0-9]+(?:[\\-_.][A-Za-z0-9]+)*\\.(?:${EXTENSION}|${EXTENSION.toUpperCase()})(?![${LATIN}])|` +
-  `(?<![${LATIN}.\\-])[A-Z]{2}[0-9]{2}(?: [A-Z0-9]{4}){2}(?: (?=[A-Z]*[0-9])[A-Z0-9]{4}){1,5}` +
-  `(?: (?=[A-Z]*[0-9])[A-Z0-9]{1,3})?(?![${LATIN}\\-])|` +
-  `(?<![${LATIN}.\\-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[\\-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)` +
-  `(?:[\\-_.][A-Za-z0-9]+)*(?![${LATIN}\\-])|` +
-  `(?<![${LATIN}.\\-])[0-9]+-[A-Z]{1,2}[0-9]*(?:-[A-Z0-9]+)*(?![${LATIN}\\-])`; // but not 90-PS-Motor
-const CODES = new RegExp(`${ADDRESS}|${PLACEHOLDER}|${CODE}`, "gu");
-const CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN";
-const WITH_CASING = new RegExp(`${CODES.source}|(?<![${LATIN}])(?:${CURRENCY})(?![${LATIN}])`, "gu");
-const DATE =
-  "\\p{Nd}+(?:-\\p{Nd}+){2,}|\\p{Nd}{4}(?<dot>[/.])\\p{Nd}{1,2}\\k<dot>\\p{Nd}{1,2}" +
-  "|\\p{Nd}{1,2}(?<stroke>[/.])\\p{Nd}{1,2}\\k<stroke>(?:\\p{Nd}{4}|\\p{Nd}{2})|\\p{Nd}{1,4}/\\p{Nd}{1,4}(?!/)";
-const PHONE = "\\+\\p{Nd}{1,3}(?:[ ()/\\-]{1,2}\\p{Nd}{2,}){2,}";
-const TIME = "\\p{Nd}{1,2}[:：]\\p{Nd}{2}(?:[:：]\\p{Nd}{2})?";
 const [HOUR, MINUTE] = ["(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-4])", "(?<minutes>[0-5]\\p{Nd})"];
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
 const CLOCKS = {
@@ -53,78 +28,19 @@ const WIDE_SIGNS = new Map([ // also units
 ]);
 const MONTH = "月";
 const UNDETERMINED = "und";
-const FOUND = new RegExp(
-  `(?<slot>[\\ue000-\\ue00f])|(?<code>${CODES.source})|(?<phone>${PHONE})` +
-    `|(?<![\\p{Nd}.,:/\\-])(?<date>${DATE})(?![\\p{Nd}:/])|(?<![A-Za-z_\\p{Nd}])(?<range>${RANGE})` +
-    `|(?<![\\p{Nd}.,:/\\-])(?<time>${TIME})(?![\\p{Nd}:/])|(?<groups>${GROUPS})` +
-    "|(?:(?<![A-Za-z_\\p{Nd}])|(?<=\\p{Nd}x))" +
-    `(?:(?<fraction>\\p{Nd}*[¼-¾⅐-⅞]|\\p{Nd}{1,2} [1-9]/(?:[2-9]|16)(?![\\p{Nd}/]))|(?<short>${SHORT_MYRIADS})|(?<number>${MYRIADS})|(?<unclear>${UNCLEAR_MYRIADS})|(?<plain>${PLAIN}))`,
-  "gu",
-);
-const [SIGN, DOLLAR] = ["[$€£¥￥₹₽]", "[A-Z]{1,2}\\$"]; // US$
-const IN_FRONT = new RegExp(
-  `^(?<minus>[\\-−–]?)(?<sign>${DOLLAR}|${SIGN})${OPTIONAL_SPACE}(?<amount>[^${SIGN.slice(1)}+)$`,
-  "u",
-);
-const BEHIND = new RegExp( // not 5 M€
-  `^(?<minus>[\\-−–]?)(?<amount>[^${SIGN.slice(1)}*(?:\\p{Nd}|[a-z]{4}))${OPTIONAL_SPACE}(?<sign>${DOLLAR}|${SIGN})$`,
-  "u",
-);
-const BEFORE = new RegExp(`(?<![${LATIN}])(?:${DOLLAR}|${SIGN}|${CURRENCY})${OPTIONAL_SPACE}$`, "u");
-const [WHOLE_RANGE, SINGLE] = [new RegExp(`^(?:${RANGE})$`, "u"), new RegExp(PLAIN, "gu")];
-const OF_MONEY = new RegExp(`${BEFORE.source}|${SIGN}[\\p{Nd}.,]+[a-z]{1,2}[\\-–]$`, "u"); // $5, $5m-
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
-const ATTACHED = new RegExp(`[kMB](?![${LATIN}$€£'’&]|-[A-Za-z]|\\.[A-Za-z0-9])`, "uy"); // 5k, £2.5k, 4.5M people
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
-const MINUS = new RegExp(`(?:^|(?<=[${SPACE}(\\[]))[\\-−–]$`, "u"); // of -5 and -€5, but not of 3-5 and A-5
-const UNIT =
-  "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł";
-// Not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-const AFTER = new RegExp(
-  `${OPTIONAL_SPACE}(?!${PLACEHOLDER})(?:(?:${DOLLAR}|(?:[kM]|Md)?${SIGN}|(?:${CURRENCY})(?![${LATIN}]))(?!${OPTIONAL_SPACE}\\p{Nd})` +
-    `|[%％‰℃℉]|°[CF]?(?![${LATIN}])|(?:${UNIT})(?!['’\\-]?[${LATIN}]|/))`,
-  "uy",
-);
-const LATIN_UNIT = /(?<!°)[A-Za-z]/;
 const SLOT = /[\ue000-\ue00f]/g;
 const FIRST_OF_NAMES = "\ue00c";
-const SPACED_SLOT = new RegExp(`([${SPACE}]*)([\\ue000-\\ue00f])`, "gu");
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
-// At any place, what makes one number of two, and what makes a word of a name.
-const MERGED = new RegExp(
-  `(?=((?:${SLOT.source}|\\p{Nd}[.,:'’]?)${SLOT.source}|${SLOT.source}[.,:'’]?\\p{Nd}))`,
-  "gu",
-);
-const GLUED = new RegExp(`(?=([${LETTERS}]${SLOT.source}|${SLOT.source}[${LETTERS}]+))`, "gu");
-const ENDING = new RegExp(`^${SLOT.source}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)$`, "u"); // 3rd, 5km, 80er
 const NEAR = 20; // characters around a slot that tell whether it is glued
-const IP_ADDRESS = /^(?:(?:1?\p{Nd}{1,2}|2[0-4]\p{Nd}|25[0-5])(?:\.|$)){4}$/u;
-const LATIN_NAME = "[A-Z\\u00c0-\\u00de\\u0100-\\u017e][a-z\\u00df-\\u017f]+";
-const WHOLE_NAME = `(?:O['’]|Ma?c)?${LATIN_NAME}`; // O'Connor, McDonald
-// Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun.
-const [CAPITALIZED, CAPITALIZED_IN_GERMAN] = ["[ \\-]", " "].map((between) => {
-  const name = `${WHOLE_NAME}(?:${between}${WHOLE_NAME})*`;
-  return new RegExp(`(?<![A-Za-z\\u00c0-\\u017f'’\\-])${name}(?![A-Za-z\\u00c0-\\u017f])`, "gu");
-});
-const INSIDE = new RegExp(`(?<=[a-z,;] )${LATIN_NAME}(?![A-Za-z\\u00c0-\\u017f])`, "gu"); // a sentence
 const FEWEST_SHARED_LETTERS = 3; // of a name and what it may have become
-const NAME_WORD = new RegExp(`(?:O['’])?[${LETTER}]+`, "gu");
 const CAPITALIZED_NOUNS = ["de", "lb"];
-const DETERMINED = new RegExp(
-  `(?:\\p{Nd}|(?<![${WORD}])(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?` +
-    "|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)" +
-    '(?: [a-zäöüß]+e[mnrs]?)?) [„»"]?$',
-  "u",
-);
 const LONGEST_BEFORE = 100; // characters before a word that tell a noun
-const GENITIVE = new RegExp(`(?<![${WORD}])[A-ZÄÖÜ][${WORD}]*s [„»"]?$`, "u");
 const FEWEST_TOKENS_OF_RARE = 4; // of a word that training has hardly seen
-const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is spelled
-const NOUN = new RegExp( // of German
-  "[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)[ns]?|e[nrs]?|ik|ch|st|[lr]n|[fhk]t)$",
-);
+const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is spelled; a German compound has longer tokens
 
 /** Puts slots into texts of one language that are translated into another; languages are as describe_texts has them. */
 class SlotMaker {

@@ -8,8 +8,10 @@ import struct
 from collections import defaultdict
 from typing import Any
 
+from mtformer.browser.patterns import patterns_script
 from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
+from mtformer.support.page import Asset
 from mtformer.text import languages
 from mtformer.text.dates import describe_dates
 from mtformer.text.entities import FALSE_UNITS
@@ -21,7 +23,12 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 from mtformer.text.unit_words import describe_units
 
-SCRIPTS = ("unicode", "tokenizer", "numbers", "prepare", "guard", "slots", "text")  # in the order of a page
+_SCRIPTS = ("tokenizer", "numbers", "prepare", "guard", "slots", "text")
+TEXT_ASSETS: list[Asset] = [  # what assemble() takes, in order
+    ("mtformer.browser", "unicode.js"),
+    patterns_script(),
+    *(("mtformer.browser", f"{name}.js") for name in _SCRIPTS),
+]
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+Asset = tuple[str, str] | str  # the package and the name of a file, or the text of a script
+
 MAX_PAGE_BYTES = 2_000_000
 
 # The page may use what it contains and nothing else: the browser itself refuses everything that would need a network.
@@ -22,7 +24,7 @@ def assemble(
     *,
     language: str = "en",
     data: Any = None,
-    assets: Sequence[tuple[str, str]] = (),
+    assets: Sequence[Asset] = (),
     computes: bool = False,
     connects: bool = False,
     manifest: str = "",
@@ -35,7 +37,7 @@ def assemble(
         language: of the page, as in "zh".
         data: what scripts find, parsed, as ``pageData``; anything that JSON can express.
         assets: style sheets and scripts, each as the package that contains it and its name, as in
-            ``("mtformer.explain", "explain.js")``.
+            ``("mtformer.explain", "explain.js")``; or the text of a script.
         computes: whether its scripts may start workers and WebAssembly that the page itself contains.
         connects: whether its scripts may send requests to the server that the page comes from.
         manifest: of an app that a browser can install from a server, the name of the file beside the page that
@@ -44,9 +46,9 @@ def assemble(
     policy = _APP_POLICY if manifest else _COMPUTING_POLICY if computes else POLICY
     policy += "; connect-src 'self'" * connects
     app = f'<link rel="manifest" href="{manifest}">\n' if manifest else ""
-    named = [("mtformer.support", "page.css"), *assets]
-    styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))
-    scripts = "\n".join(f"<script>\n{_read(*asset)}</script>" for asset in named if asset[1].endswith(".js"))
+    all_assets: Sequence[Asset] = [("mtformer.support", "page.css"), *assets]
+    styles = "\n".join(_read(asset) for asset in all_assets if _is_style(asset))
+    scripts = "\n".join(f"<script>\n{_read(asset)}</script>" for asset in all_assets if not _is_style(asset))
     return (
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -67,5 +69,12 @@ def to_script(data: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _read(package: str, name: str) -> str:
+def _is_style(asset: Asset) -> bool:
+    return not isinstance(asset, str) and asset[1].endswith(".css")
+
+
+def _read(asset: Asset) -> str:
+    if isinstance(asset, str):
+        return asset
+    package, name = asset
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -54,7 +54,7 @@ _CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D,
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
 _CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
-_WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
+WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
 _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
@@ -80,12 +80,12 @@ _NOON = 12
 _ENGLISH = "en"
 _CHINESE_LANGUAGES = ("zh", "yue")
 _WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
-_IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
+IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
 _AS_ASCII = str.maketrans(
     dict(zip("０１２３４５６７８９，．：～％￥℃℉", [*"0123456789,.:-%¥", "°C", "°F"], strict=True))  # also units
 )
 _MONTH = "月"
-_FOUND = re.compile(
+FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
     rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
@@ -93,24 +93,24 @@ _FOUND = re.compile(
     r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
-_MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what _FOUND matches
+_MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what FOUND matches
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
-_IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
-_BEHIND = re.compile(  # not 5 M€
+IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+BEHIND = re.compile(  # not 5 M€
     rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
-_BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
-_OF_MONEY = re.compile(rf"{_BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
+BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
+OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
-_ATTACHED = re.compile(rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])")  # 5k, £2.5k, 4.5M people
+ATTACHED = re.compile(rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])")  # 5k, £2.5k, 4.5M people
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
-_MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
+MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
 _UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
-_AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
+AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
     rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
 )
@@ -118,7 +118,7 @@ FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
     **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
 }
-_LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
+LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
@@ -181,9 +181,9 @@ class Entity(NamedTuple):
             return written
         written = written.translate(_AS_ASCII)
         if has_signs_behind(tgt_lang):
-            return _IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
+            return IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
         if base_language(tgt_lang) == _ENGLISH:
-            return _BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written)
+            return BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written)
         return written
 
     def with_slot(self, slot: str) -> str:
@@ -197,7 +197,7 @@ class Entity(NamedTuple):
         if self.unit:
             return has_unit_word(self.unit, language)
         unit = self.text.replace(self.number, "") if self.number else ""
-        return has_latin_units(language) or not _LATIN_UNIT.search(unit)
+        return has_latin_units(language) or not LATIN_UNIT.search(unit)
 
 
 def find_entities(text: str, language: str) -> Iterable[Entity]:
@@ -216,7 +216,7 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
 
 def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
     is_chinese, of_clock = base_language(language) in _CHINESE_LANGUAGES, _CLOCKS.get(base_language(language))
-    for match in _FOUND.finditer(text):
+    for match in FOUND.finditer(text):
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
@@ -231,7 +231,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
             if _on_24_hours(clock) == match[0]:
                 continue
         before = text[max(0, match.start() - _LONGEST_OF_MONEY) : match.start()]
-        word = large_word(language, of_money=bool(_OF_MONEY.search(before))).match(text, match.end())
+        word = large_word(language, of_money=bool(OF_MONEY.search(before))).match(text, match.end())
         if word and is_apart and kind in ("plain", "range"):
             values = [_in_full(part, word) for part in parts]
             if all(values):
@@ -275,13 +275,13 @@ def _on_24_hours(clock: re.Match[str]) -> str:
 def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
-    before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
-    after = _ATTACHED.match(text, end) or (None if before else _AFTER.match(text, end))
+    before = BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
+    after = ATTACHED.match(text, end) or (None if before else AFTER.match(text, end))
     word = None if before or after else find_unit_word(text, end, language)
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
-    if _MINUS.search(text[max(0, first - 2) : first]):
+    if MINUS.search(text[max(0, first - 2) : first]):
         first, start, value = first - 1, start if before else start - 1, f"-{value}"
     if word:
         unit = unit_of(word[0].strip(), language)
@@ -320,7 +320,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
     grouped = rf"\d{{1,3}}(?:[{groups}]\d{{3}})+"
     match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?P<decimals>{re.escape(src_point)}\d+)?", text)
-    if match is None or base_language(src_lang) == UNDETERMINED or _IP_ADDRESS.fullmatch(text):
+    if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
         return text
     return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
 
@@ -349,7 +349,7 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 def outside_codes(change: Callable[[str], str], text: str) -> str:
     """Change a text, but not the addresses, placeholders, currencies, names of files and other codes in it."""
     parts, place = [], 0
-    for code in _WITH_CASING.finditer(text):
+    for code in WITH_CASING.finditer(text):
         parts += [change(text[place : code.start()]), code[0]]
         place = code.end()
     return "".join([*parts, change(text[place:])])

@@ -8,7 +8,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 FEWEST_TOKENS = 8_000  # of a vocabulary; a smaller one spells words as well as names
 _RESPELLING = ("lt", "lv", "sq")  # Kovaļčiks
-_INSIDE = re.compile(rf"(?<=[a-z,;] ){LATIN_NAME}(?![A-Za-z\u00c0-\u017f])")  # a sentence
+INSIDE = re.compile(rf"(?<=[a-z,;] ){LATIN_NAME}(?![A-Za-z\u00c0-\u017f])")  # a sentence
 _FEWEST_LETTERS = 3  # that a name shares with what it has become
 
 
@@ -29,7 +29,7 @@ def lost_names(source: str, translation: str, tokenizer: Tokenizer) -> list[str]
     """
     small = translation.lower()
     names = []
-    for name in dict.fromkeys(_INSIDE.findall(source)):
+    for name in dict.fromkeys(INSIDE.findall(source)):
         if min(map(tokenizer.n_src_tokens, (name, name.lower()))) >= FEWEST_TOKENS_OF_RARE:
             word = name.lower()
             parts = (word[i : i + _FEWEST_LETTERS] for i in range(len(word) - _FEWEST_LETTERS + 1))

@@ -19,26 +19,26 @@ _SCALES = {  # zeros
     **{"百": 2, "千": 3},
 }
 _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
-_SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
-_LARGE = re.compile(
+SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
+LARGE = re.compile(
     r"illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]"
     rf"|(?:\d|{SLOT.pattern}) ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)\b"
 )  # any scale
-_CLOCK = re.compile(
+CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
-_DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
-_CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
+DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
+CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
 _DISCOUNT = "折"  # 8折 is 20% off
-_DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
+DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
-_PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
+PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
 _HOURS, _DAYS, _MONTHS = 24, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
 _MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
-_ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
-_ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
+ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
+ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
 
 
 def lost_numbers(source: str, translation: str, languages: Sequence[str] | None = None) -> list[str]:
@@ -63,7 +63,7 @@ def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> 
 
 def _is_counted(number: Number, text: str) -> bool:
     """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
-    is_apart = not _ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not _ATTACHED_AFTER.match(
+    is_apart = not ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not ATTACHED_AFTER.match(
         text, number.end
     )
     return (int(number.value) > 1 or not number.text.isdigit()) and is_apart  # as in 1 million
@@ -97,9 +97,9 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
         return missing[::-1]
     other = _Counterpart(text, counterpart, +there, *languages) if missing else None
     lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
-    if number_words(languages[1]) and not _LARGE.search(counterpart.lower()):  # 2千 is not 2
+    if number_words(languages[1]) and not LARGE.search(counterpart.lower()):  # 2千 is not 2
         for number in numbers:
-            if (scale := _SCALE.match(text, number.end)) and _scaled(number, text) not in values:
+            if (scale := SCALE.match(text, number.end)) and _scaled(number, text) not in values:
                 lost[number.start] = number._replace(text=number.text + scale[0])
         lost |= {scale.start: scale for scale in scales}
     return sorted(lost.values())
@@ -120,10 +120,10 @@ class _Counterpart:
         self._text, self._counterpart = text, counterpart.lower()
         self._words = number_words(counterpart_lang)
         self._has_dates = has_full_stops_in_ordinals(lang)
-        self._has_clock = any(map(_CLOCK.search, (text, counterpart)))
-        self._has_centuries = any(map(_CENTURY.search, (text, counterpart)))
+        self._has_clock = any(map(CLOCK.search, (text, counterpart)))
+        self._has_centuries = any(map(CENTURY.search, (text, counterpart)))
         self._values = {*map(_plain, values), *_in_full(counterpart)}
-        if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and _DATE.search(counterpart)):
+        if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and DATE.search(counterpart)):
             self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 2}
 
     def has_otherwise(self, number: Number) -> bool:
@@ -136,10 +136,10 @@ class _Counterpart:
         n = int(whole)
         if parts:
             return self._has_both(number, n, parts[0])
-        is_half = whole == _HALF and _PERCENT.match(self._text, number.end) is not None
+        is_half = whole == _HALF and PERCENT.match(self._text, number.end) is not None
         if (is_half or whole in _MINUTES) and self._words.has_parts(self._counterpart):  # half an hour
             return True
-        of_decade = {n % 100, 1900 + n % 100} if _DECADE.match(self._text, number.end) else set()
+        of_decade = {n % 100, 1900 + n % 100} if DECADE.match(self._text, number.end) else set()
         of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()
         return any(map(self._has, self._hours(n) | of_decade | of_century))
 
@@ -185,7 +185,7 @@ def _in_full(text: str) -> Iterator[str]:
 
 def _scaled(number: Number, text: str) -> str | None:
     """Return the value of a number with the word after it, such as "million" or 折; None if there is none."""
-    match = _SCALE.match(text, number.end)
+    match = SCALE.match(text, number.end)
     whole, _, decimals = number.value.partition(POINT)
     if text.startswith(_DISCOUNT, number.end) and len(whole + decimals) <= 2:
         return str(100 - int((whole + decimals).ljust(2, "0")))

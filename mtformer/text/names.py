@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterator
 from mtformer.text.entities import NAME, Entity
 from mtformer.text.languages import base_language
 
-_WORD = re.compile(r"(?:O['’])?[^\W\d_]+")
+WORD = re.compile(r"(?:O['’])?[^\W\d_]+")
 LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
 _WHOLE_NAME = rf"(?:O['’]|Ma?c)?{LATIN_NAME}"  # O'Connor, McDonald
-_CAPITALIZED, _CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
+CAPITALIZED, CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
     re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_WHOLE_NAME}(?:{between}{_WHOLE_NAME})*(?![A-Za-z\u00c0-\u017f])")
     for between in ("[ -]", " ")
 )
 _CAPITALIZED_NOUNS = ("de", "lb")
-_DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
+DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
     r"(?:\d|(?<!\w)(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
     r"|(?:dies|jed|jen|welch|manch|solch|all|einig|mehrer|viel|wenig)(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|aufs)"
     r"(?: [a-zäöüß]+e[mnrs]?)?) [„»\"]?$"
 )
 _LONGEST_BEFORE = 100  # characters before a word that tell a noun
-_GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
+GENITIVE = re.compile(r"(?<!\w)[A-ZÄÖÜ]\w*s [„»\"]?$")
 FEWEST_TOKENS_OF_RARE = 4  # of a word that training has hardly seen
 _FEWEST_SPELLED, _MOST_LETTERS_A_TOKEN = 3, 1.8  # of a word that is spelled; a German compound has longer tokens
-_NOUN = re.compile(  # of German
+NOUN = re.compile(  # of German
     r"[ÄÖÜäöüß]|(?:(?:ung|heit|keit|schaft|lein|ismus|tät|ion|nis)[ns]?|e[nrs]?|ik|ch|st|[lr]n|[fhk]t)$"
 )
 
@@ -40,12 +40,12 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
         is_spelled = len(word[0]) <= _MOST_LETTERS_A_TOKEN * n
         if has_nouns:
             before = text[max(0, word.start() - _LONGEST_BEFORE) : word.start()]
-            is_noun = _NOUN.search(word[0]) is not None or _is_noun_after(before)
+            is_noun = NOUN.search(word[0]) is not None or _is_noun_after(before)
             return n >= _FEWEST_SPELLED and is_spelled and not is_noun
         return n >= FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
-    for group in (_CAPITALIZED_IN_GERMAN if has_nouns else _CAPITALIZED).finditer(text):
-        words = [word for word in _WORD.finditer(text, *group.span()) if word.start()]
+    for group in (CAPITALIZED_IN_GERMAN if has_nouns else CAPITALIZED).finditer(text):
+        words = [word for word in WORD.finditer(text, *group.span()) if word.start()]
         names = list(filter(is_name, words))
         if names:
             start = names[0].start() if has_nouns else words[0].start()
@@ -54,11 +54,11 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
 
 def _is_noun_after(before: str) -> bool:
     """Tell whether a German word with a capital is a noun, by what stands before it."""
-    return _DETERMINED.search(before.lower()) is not None or _GENITIVE.search(before) is not None
+    return DETERMINED.search(before.lower()) is not None or GENITIVE.search(before) is not None
 
 
 def capitalized(text: str, language: str) -> Iterator[Entity]:
     """Yield words that begin with a capital letter: what both sides write alike is a name, or as good as one."""
-    for word in _WORD.finditer(text):
+    for word in WORD.finditer(text):
         if len(word[0]) > 1 and word[0][0].isupper():
             yield Entity(word.start(), word[0], word[0], NAME)

@@ -27,8 +27,8 @@ RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
     rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
 )
-_NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
-_IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
+NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
+IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
 
 
 class Number(NamedTuple):
@@ -57,7 +57,7 @@ class Number(NamedTuple):
 
 def find_numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a text in order; day, month and year of a date are three, 3万50 and 3-5万 none."""
-    for match in _NUMBER.finditer(text):
+    for match in NUMBER.finditer(text):
         if match["unclear"]:
             continue
         parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
@@ -91,7 +91,7 @@ def value_of_myriads(text: str) -> int:
     """Return the value of a number such as 3亿5000万, or 3万5; its digits and its decimal point are those of ASCII."""
     if re.fullmatch(SHORT_MYRIADS, text):
         return int(text[:-2] + text[-1]) * _MYRIADS[text[-2]] // 10
-    return sum(map(_in_units, _IN_MYRIADS.finditer(text)))
+    return sum(map(_in_units, IN_MYRIADS.finditer(text)))
 
 
 def _in_units(part: re.Match[str]) -> int:

@@ -31,12 +31,12 @@ OF_KIND = {
     NAME: tuple(map(chr, range(0xE00C, 0xE010))),
 }
 SLOTS = tuple(slot for slots in OF_KIND.values() for slot in slots)
-_SPACED_SLOT = re.compile(rf"(\s*)({SLOT.pattern})")
+SPACED_SLOT = re.compile(rf"(\s*)({SLOT.pattern})")
 _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that separate words
 # At any place, what makes one number of two, and what makes a word of a name.
-_MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
-_GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+))")
-_ENDING = re.compile(
+MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
+GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+))")
+ENDING = re.compile(
     rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
 )  # 3rd, 5km, 80er
 _NEAR = 20  # characters around a slot that tell whether it is glued
@@ -87,15 +87,15 @@ class Slotted:
         return _put({slot: slot for slot in self.fillings}, [translation])[0]
 
     def _is_merged(self, text: str) -> bool:
-        return any(merged not in self.text for merged in _MERGED.findall(text))
+        return any(merged not in self.text for merged in MERGED.findall(text))
 
     def _is_glued(self, text: str) -> bool:
         """Tell whether a slot touches letters that it does not touch in the source, and that are no usual ending."""
         return any(
             glued not in self.text
-            and not (_ENDING.fullmatch(glued) and self._takes_ending(glued[0]))
+            and not (ENDING.fullmatch(glued) and self._takes_ending(glued[0]))
             and not (glued[1:].isalpha() and re.search(rf"{glued[0]}(?:['’.-] ?)?[{_LETTERS}]", self.text))
-            for glued in _GLUED.findall(text)
+            for glued in GLUED.findall(text)
         )
 
     def _takes_ending(self, slot: str) -> bool:
@@ -133,7 +133,7 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
     def filling(slot: re.Match[str]) -> str:
         return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else _dropped(slot)
 
-    return [_SPACED_SLOT.sub(filling, text) for text in texts]
+    return [SPACED_SLOT.sub(filling, text) for text in texts]
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:
@@ -143,7 +143,7 @@ def readable(text: str, meanings: Mapping[str, str]) -> str:
 
 def known_slots(text: str, source: str) -> str:
     """Drop the slots from a translation, or a part of it, that its source lacks."""
-    return _SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else _dropped(slot), text)
+    return SPACED_SLOT.sub(lambda slot: slot[0] if slot[2] in source else _dropped(slot), text)
 
 
 def _dropped(slot: re.Match[str]) -> str:

@@ -1,0 +1,80 @@
+"""The regular expressions that pages share with Python: a script that declares them."""
+
+import re
+
+from mtformer.text import entities, lost_names, lost_numbers, names, numbers, slots
+
+_SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
+    ("NUMBER", numbers.NUMBER, "g"),
+    ("IN_MYRIADS", numbers.IN_MYRIADS, "g"),
+    ("SPACED_NUMBER", numbers.GROUPS, "g"),
+    ("SINGLE", numbers.PLAIN, "g"),
+    ("WHOLE_RANGE", f"^(?:{numbers.RANGE})$", ""),
+    ("WHOLE_SHORT_MYRIADS", f"^(?:{numbers.SHORT_MYRIADS})$", ""),
+    ("SCALE", lost_numbers.SCALE, "y"),
+    ("LARGE", lost_numbers.LARGE, ""),
+    ("CLOCK", lost_numbers.CLOCK, ""),
+    ("DECADE", lost_numbers.DECADE, "y"),
+    ("CENTURY", lost_numbers.CENTURY, ""),
+    ("DAY_AND_MONTH", lost_numbers.DATE, ""),
+    ("PERCENT", lost_numbers.PERCENT, "y"),
+    ("ATTACHED_BEFORE", lost_numbers.ATTACHED_BEFORE, ""),
+    ("ATTACHED_AFTER", lost_numbers.ATTACHED_AFTER, "y"),
+    ("FOUND", entities.FOUND, "g"),
+    ("WITH_CASING", entities.WITH_CASING, "g"),
+    ("IN_FRONT", entities.IN_FRONT, ""),
+    ("BEHIND", entities.BEHIND, ""),
+    ("BEFORE", entities.BEFORE, ""),
+    ("OF_MONEY", entities.OF_MONEY, ""),
+    ("ATTACHED", entities.ATTACHED, "y"),
+    ("MINUS", entities.MINUS, ""),
+    ("AFTER", entities.AFTER, "y"),
+    ("LATIN_UNIT", entities.LATIN_UNIT, ""),
+    ("IP_ADDRESS", f"^(?:{entities.IP_ADDRESS.pattern})$", ""),
+    ("SPACED_SLOT", slots.SPACED_SLOT, "g"),
+    ("MERGED", slots.MERGED, "g"),
+    ("GLUED", slots.GLUED, "g"),
+    ("ENDING", f"^(?:{slots.ENDING.pattern})$", ""),
+    ("CAPITALIZED", names.CAPITALIZED, "g"),
+    ("CAPITALIZED_IN_GERMAN", names.CAPITALIZED_IN_GERMAN, "g"),
+    ("NAME_WORD", names.WORD, "g"),
+    ("DETERMINED", names.DETERMINED, ""),
+    ("GENITIVE", names.GENITIVE, ""),
+    ("NOUN", names.NOUN, ""),
+    ("INSIDE", lost_names.INSIDE, "g"),
+)
+_PARTS = re.compile(r"\[\^\\W\\d_\]|\\.|\(\?P<|\(\?P=(?P<name>\w+)\)|[][]")
+_IN_JAVASCRIPT = {  # with the constants of unicode.js: Python's classes are those of Unicode, JavaScript's of ASCII
+    **{r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\Z": "$", "(?P<": "(?<", r"[^\W\d_]": "[${LETTER}]"},
+    **{r"\w": "[${WORD}]", r"\W": "[^${WORD}]", r"\s": "[${SPACE}]", r"\S": "[^${SPACE}]"},
+    **{r"\"": '"', r"\'": "'"},
+    r"\b": "(?:(?<![${WORD}])(?=[${WORD}])|(?<=[${WORD}])(?![${WORD}]))",
+}
+_IN_A_CLASS = {r"\"": '"', r"\'": "'", r"\d": r"\p{Nd}", r"\w": "${WORD}", r"\s": "${SPACE}"}
+
+
+def patterns_script() -> str:
+    """Return the script, which needs that of unicode.js before it."""
+    return '"use strict";\n' + "".join(
+        f"const {name} = new RegExp(String.raw`{in_javascript(pattern)}`, '{_flags(pattern)}{flags}');\n"
+        for name, pattern, flags in _SHARED
+    )
+
+
+def in_javascript(pattern: str | re.Pattern[str]) -> str:
+    """Return a pattern of Python as JavaScript has it inside of a template literal, for regular expressions with u."""
+    is_class = False
+
+    def replaced(part: re.Match[str]) -> str:
+        nonlocal is_class
+        if part["name"]:
+            return rf"\k<{part['name']}>"
+        known = _IN_A_CLASS if is_class else _IN_JAVASCRIPT
+        is_class = part[0] == "[" or (is_class and part[0] != "]")
+        return known.get(part[0], part[0])
+
+    return _PARTS.sub(replaced, pattern if isinstance(pattern, str) else pattern.pattern)
+
+
+def _flags(pattern: str | re.Pattern[str]) -> str:
+    return "iu" if isinstance(pattern, re.Pattern) and pattern.flags & re.IGNORECASE else "u"
