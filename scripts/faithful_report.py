@@ -68,8 +68,8 @@ def _with_unit_word(rng: Random, language: str) -> str:
 
 def _written_date(rng: Random, language: str, *, has_year: bool) -> str:
     """Draw a date with the name of a month, for English with the month first in half of the cases."""
-    year = f"{rng.randrange(1950, 2030)}-" if has_year else ""
-    date = write_date(f"{year}{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}", language)
+    year = rng.randrange(1950, 2030) if has_year else ""
+    date = write_date(f"{year}-{rng.randrange(1, 13)}-{rng.randrange(1, 29)}", language)
     if language == "en" and rng.random() < 0.5:
         day, month, *of_year = date.split()
         return f"{month} {day}, {of_year[0]}" if of_year else f"{month} {day}"

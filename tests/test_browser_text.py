@@ -231,12 +231,13 @@ def test_a_page_takes_the_translations_with_slots_that_python_takes(
 
 
 @needs_browser
-def test_a_page_writes_and_misses_the_units_that_python_writes_and_misses(
+def test_a_page_writes_the_units_and_dates_that_python_writes_and_misses_the_units_that_it_misses(
     models: dict[str, tuple[Header, Tokenizer]], page: Page
 ) -> None:
     cases, expected = [], []
     n_tokens = models["slots"][1].n_src_tokens
-    for languages, text, _, translation in UNITS:
+    of_dates = ((languages, text, "") for languages, text, _ in DATES if languages in WITH_SLOTS)
+    for languages, text, translation in [*((*case[:2], case[3]) for case in UNITS), *of_dates]:
         src, tgt = languages.split("-")
         of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, units=units) for units in (False, True)]
         cases.append([WITH_SLOTS.index(languages), text, translation])

@@ -67,6 +67,7 @@ def restored(text: str, *preparations: Preparation) -> Translation:
         ("en", "A man... a dog! and a cat.| The end"),
         ("en", 'It is 6" long.| So it is.'),
         ("de", "Am 3. Mai kommt Dr. Meier, d.h. z.B. am Montag.| Er bringt ca. 10 Hunde mit.| Gut!"),
+        ("de", "Vom 24.-26. Dezember, 24./25. Dezember und 24.–26. Mai.| Gut!"),
         ("fr", "M. Dupont arrive.| Il est content."),
         ("fr", "« Halte ! »| Il part.| « Oui ! »"),
         ("de", "Er geht.| »Halt!«| Sie ruft.| „Komm!“| »Ja!«"),

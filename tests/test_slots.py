@@ -403,8 +403,44 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
     (
         "de-en",
         "Version 1.24. Mai, 12-24. Mai, 30 Maikäfer und 2. Dez. 2020",
-        ["1.24", "12-24", "30", "2 December 2020"],
+        ["1.24", "12–24 May", "30", "2 December 2020"],
     ),
+    (
+        "en-de",
+        "On 5 May I paid, until 12 March John, by may 3; on 5 may may help, by 10 may be late, to march 5.",
+        ["5. Mai", "12. März", "3. Mai", "5. Mai", "10", "5"],
+    ),
+    (
+        "en-de",
+        "Sale until 5 may, 6 march 2025, may 31st or march 2, 2020.",
+        ["5. Mai", "6. März 2025", "31. Mai", "2. März 2020"],
+    ),
+    ("en-de", "On 5 Dec. we, by Oct 4 they and on 3 Sept.", ["5. Dezember", "4. Oktober", "3. September"]),
+    ("de-en", "Am 5. Dez. und 3. Okt., der 3. Jan und am 7. Okt.", ["5 December", "3 October", "3", "7 October"]),
+    ("en-de", "May 31, June 1 and July 2; in May 5, 6 or 7", ["31. Mai", "1. Juni", "2. Juli", "5", "6", "7"]),
+    (
+        "en-de",
+        "24-26 December 2024, 5 to 6 May, from 1st to 3rd May I; December 24 – 26, May 4–6, 2025, on May 5-7",
+        ["24.–26. Dezember 2024", "5.–6. Mai", "1.–3. Mai", "24.–26. Dezember", "4.–6. Mai 2025", "5.–7. Mai"],
+    ),
+    (
+        "de-en",
+        "Vom 24. bis 26. Dezember, am 1./2. Mai, 24.-26. Dez. 2020 und 3. – 5. Juni",
+        ["24–26 December", "1–2 May", "24–26 December 2020", "3–5 June"],
+    ),
+    ("zh-en", "12月24日至26日，2025年5月1-3日，5月1日到3号", ["24–26 December", "1–3 May 2025", "1–3 May"]),
+    ("fr-cs", "Du 1er au 3 mai 2020, les 24-26 juillet", ["1.–3. května 2020", "24.–26. července"]),
+    ("en-zh", "From 24 to 26 December 2020", ["2020年12月24–26日"]),
+    (
+        "en-de",
+        "In May 2024, in may 2023, until Dec 2020, you may 2000 and 17–May 2020",
+        ["Mai 2024", "Mai 2023", "Dezember 2020", "2000", "17", "2020"],
+    ),
+    ("de-en", "Im Mai 2024 und Dezember 2020, Mai 20.", ["May 2024", "December 2020", "20"]),
+    ("fr-cs", "En mai 2024", ["2024"]),  # which would have to decline
+    ("cs-zh", "V květnu 2024, 5. května 2024", ["2024", "2024年5月5日"]),
+    ("zh-en", "2024年5月和2024年5月8日，2024年5月份", ["May 2024", "8 May 2024", "May 2024"]),
+    ("en-zh", "May 2024", ["2024年5月"]),
     ("en-tr", "On 3 May 2020", ["3", "2020"]),  # whose months are not known here
 ]
 

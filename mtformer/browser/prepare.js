@@ -47,6 +47,7 @@ const SENTENCE_END = new RegExp(
   "gu",
 );
 const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
+const ORDINAL = /^(?:\p{Nd}{1,2}\.?[\-–/])?\p{Nd}{1,2}$/u; // the 24.-26 of "24.-26. Dezember"
 
 /**
  * Returns the preparations of a direction in order, for its tokenizer, the characters of its source, the maker of slots
@@ -234,7 +235,7 @@ function hasOwnStop(word, { base, has_ordinals: hasOrdinals }) {
   return (
     splitAtSpaces(ABBREVIATIONS[base] ?? "").includes(word.toLowerCase()) ||
     (INITIALS.test(word) && word !== "I") ||
-    (hasOrdinals && isInDigits(word) && countCharacters(word) < 3)
+    (hasOrdinals && ORDINAL.test(word))
   );
 }
 

@@ -84,7 +84,7 @@ class SlotMaker {
 
   /** Whether the target language has the same unit, or month: see mtformer/text/entities.py. */
   suits({ text, number = "", date, unit }) {
-    if (date) return this.tgt.dates !== null;
+    if (date) return this.tgt.dates !== null && (Boolean(date.day) || !this.tgt.dates.declines);
     if (unit) return unit in this.tgt.unit_words.written;
     return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, ""));
   }
@@ -123,7 +123,8 @@ class SlotMaker {
   /** What a slot can stand for, in order, each { start, text, kind, number, date, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
     const dates = this.dates.flatMap((pattern) => Array.from(text.matchAll(pattern), ({ 0: written, index, groups }) => {
-      const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(groups.month.toLowerCase()));
+      const found = groups.month.toLowerCase().replace(/\.$/, "");
+      const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
       return { start: index, text: written, kind: "many", date: { ...groups, month } };
     }));
     return [...dates, ...numbersAndCodes(text, this.src)].sort(inOrder);
@@ -217,10 +218,13 @@ function inOrder(a, b) {
   return a.start - b.start || b.text.length - a.text.length;
 }
 
-/** Writes a date { year, month, day }, months from 0 on, in a language: mtformer/text/dates.py. */
-function writeDate({ year, month, day }, { base, dates }) {
-  const parts = { year, month: dates.months[month], day: base === "fr" && Number(day) === 1 ? "1er" : Number(day) };
-  return dates.written.replace(/\[(.*)\]/, year ? "$1" : "").replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
+/** Writes a date { year, month, day, last }, months from 0 on, in a language: mtformer/text/dates.py. */
+function writeDate({ year, month, day, last }, { base, dates }) {
+  const days = [day, last].filter((each) => each).map((each) => (base === "fr" && Number(each) === 1 ? "1er" : Number(each)));
+  const parts = { year, month: dates.months[month], day: days.join(dates.written.includes("{day}.") ? ".–" : "–") };
+  const inBrackets = /\[([^{]*\{([a-z]+)\}[^\]]*)\]/g;
+  const form = dates.written.replace(inBrackets, (_, optional, part) => (parts[part] ? optional : ""));
+  return form.replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
 }
 
 /** The word of a unit, and the space before it, after a number that ends at a place: mtformer/text/unit_words.py. */

@@ -49,18 +49,6 @@ function isInSmallLetters(text) {
   return /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 }
 
-// Digits for Python that are no decimal ones: raised, circled and the like.
-const OTHER_DIGITS =
-  "²³¹\\u1369-\\u1371\\u19da⁰⁴-⁹₀-₉\\u2460-\\u2468\\u2474-\\u247c\\u2488-\\u2490\\u24ea\\u24f5-\\u24fd\\u24ff" +
-  "\\u2776-\\u277e\\u2780-\\u2788\\u278a-\\u2792\\u{10a40}-\\u{10a43}\\u{10e60}-\\u{10e68}\\u{11052}-\\u{1105a}" +
-  "\\u{1f100}-\\u{1f10a}";
-const DIGITS = new RegExp(`^[\\p{Nd}${OTHER_DIGITS}]+$`, "u");
-
-/** str.isdigit */
-function isInDigits(text) {
-  return DIGITS.test(text);
-}
-
 /** Decimal digits of any script as ASCII: in Unicode, those of a script stand in a row, and 0 comes first. */
 function asciiDigits(digits) {
   return Array.from(digits, (digit) => {

@@ -26,39 +26,62 @@ _MONTHS = {  # as they are written in a date
         ),
     )
 }
+_DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
 _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
+_NO_MODAL = "(?! (?:be|have|help|not|well)(?![a-z]))"  # not "by 10 may be too late"
 _LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"  # also digits; Chinese follows without a space
-_DAY = r"(?<![0-9][.,:/-])(?<![0-9])(?P<day>3[01]|[12][0-9]|0?[1-9])"
-_MONTH = rf"(?<![{_LETTER}])(?P<month>MONTHS)(?![{_LETTER}])"
-_SHORT_MONTH = rf"(?<![{_LETTER}])(?P<month>SHORT|Sept)\.?"
+_DAYS_OF_MONTH = "3[01]|[12][0-9]|0?[1-9]"
+_TO = " (?:[-–]|to|bis(?: zum)?|au|al|a|tot|až|do|по) |[-–—/~～至到]"
+_DAY = (  # or several days: 24-26 December, 24.-26. Dezember, 1er au 3 mai, 12月24日至26日
+    rf"(?<![0-9][.,:/-])(?<![0-9])(?P<day>{_DAYS_OF_MONTH})"
+    rf"(?:(?:st|nd|rd|th|er|[.日号])?(?:{_TO})(?P<last>{_DAYS_OF_MONTH}))?"
+)
+_DAY_END = rf"(?![{_LETTER}]|[.,:/-][0-9])"
+_MONTH, _SHORT_MONTH, _ANY_MONTH = (  # the last one is also march and may
+    rf"(?<![{_LETTER}])(?P<month>{names})(?![{_LETTER}])" for names in ("MONTHS", "SHORT", "ANY|SHORT")
+)
 _YEAR = rf"(?P<year>[12][0-9]{{3}})(?![{_LETTER}]|[.,:/-][0-9])"
+_END = "[\"'”’“»)]*$"  # the full stop before it is also that of the sentence
 _ORDINAL = "(?:st|nd|rd|th)"
-_ON = ("[Oo]n", "by", "to", "till", "until", "since", "from", "of", "before", "after")
-_PREPOSITION = "|".join(rf"(?<=(?<![{_LETTER}]){word} )" for word in _ON)
+_IN, _ON, _OF = "In in", "On on By by Till till Until until Since since Before before After after From from", "to of"
+_AFTER_IN, _AFTER_ON, _AFTER_OF = (
+    "(?:" + "|".join(rf"(?<=(?<![{_LETTER}]){word} )" for word in words.split()) + ")" for words in (_IN, _ON, _OF)
+)
 _READ = {
     "en": (
-        rf"{_DAY}{_ORDINAL}?(?: of)? {_NO_VERB}{_MONTH}(?:,? {_YEAR})?",
-        rf"{_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
-        rf"{_DAY}{_ORDINAL}? {_SHORT_MONTH},? {_YEAR}",
-        rf"{_SHORT_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
-        rf"{_MONTH} {_DAY}{_ORDINAL}(?![{_LETTER}])",
-        rf"(?:{_PREPOSITION}){_MONTH} {_DAY}(?![{_LETTER}]|[.,:/-][0-9])",  # not "In May 5 people came."
+        rf"{_DAY}{_ORDINAL}?(?: of)? {_NO_VERB}{_MONTH}",
+        rf"{_DAY}{_ORDINAL}?(?: of)? {_ANY_MONTH},? {_YEAR}",
+        rf"{_AFTER_ON}{_DAY}{_ORDINAL}?(?: of)? {_ANY_MONTH}{_NO_MODAL}",
+        rf"{_ANY_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
+        rf"{_ANY_MONTH} {_DAY}{_ORDINAL}(?![{_LETTER}])",
+        rf"{_AFTER_ON}{_ANY_MONTH} {_DAY}{_DAY_END}",
+        rf"{_AFTER_OF}{_MONTH} {_DAY}{_DAY_END}",
+        rf"(?!{_AFTER_IN}){_MONTH} {_DAY}{_DAY_END}(?=[,.;:!?)]|$| (?:and|or|to) )",  # not "In May 5 people came."
+        rf"(?:{_AFTER_IN}|{_AFTER_ON}){_ANY_MONTH} {_YEAR}",
     ),
     "fr": (rf"{_DAY}(?:er)? {_MONTH}(?: {_YEAR})?",),
-    "zh": ("(?:(?<![0-9])(?P<year>[12][0-9]{3})年)?(?<![0-9])(?P<month>MONTHS)(?P<day>[0-9]{1,2})(?:日|号(?![线楼]))",),
-    "de": (rf"{_DAY}\. ?{_MONTH}(?: {_YEAR})?", rf"{_DAY}\. ?{_SHORT_MONTH} {_YEAR}"),
+    "zh": (
+        rf"(?:(?<![0-9])(?P<year>[12][0-9]{{3}})年)?(?<![0-9])(?P<month>MONTHS){_DAY}(?:日|号(?![线楼]))",
+        "(?<![0-9])(?P<year>[12][0-9]{3})年(?P<month>MONTHS)(?![0-9])份?",
+    ),
+    "de": (
+        rf"{_DAY}\. ?{_MONTH}(?: {_YEAR})?",
+        rf"{_DAY}\. ?{_SHORT_MONTH} {_YEAR}",
+        rf"{_DAY}\. ?{_SHORT_MONTH}(?:(?<=\.)|(?=\.))",
+    ),
     "cs": (rf"{_DAY}\. ?{_MONTH}(?: {_YEAR})?",),
     **dict.fromkeys(("es", "pt"), (rf"{_DAY} de {_MONTH}(?: de {_YEAR})?",)),
 }
 _USUALLY_READ = (rf"{_DAY} {_MONTH}(?: {_YEAR})?",)
-_WRITTEN = {  # in brackets, what is left out without a year
-    "zh": "[{year}年]{month}{day}日",
-    **dict.fromkeys(("de", "cs"), "{day}. {month}[ {year}]"),
-    **dict.fromkeys(("es", "pt"), "{day} de {month}[ de {year}]"),
+_WITHOUT_DAY = rf"(?<![-–/]){_MONTH}(?: de)? {_YEAR}"
+_WRITTEN = {  # in brackets, what is left out without a day or a year
+    "zh": "[{year}年]{month}[{day}日]",
+    **dict.fromkeys(("de", "cs"), "[{day}. ]{month}[ {year}]"),
+    **dict.fromkeys(("es", "pt"), "[{day} de ]{month}[ de {year}]"),
 }
-_USUALLY_WRITTEN = "{day} {month}[ {year}]"
-_IN_BRACKETS = re.compile(r"\[(.*)\]")
+_USUALLY_WRITTEN = "[{day} ]{month}[ {year}]"
+_IN_BRACKETS = re.compile(r"\[([^{]*\{(\w+)\}[^]]*)\]")
 
 
 def describe_dates(language: str) -> dict[str, Any] | None:
@@ -70,13 +93,20 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     months = _MONTHS.get(base)
     if months is None:
         return None
-    forms = {case(name) for name in months for case in (str.capitalize, str.upper, str.lower)} - _ENGLISH_VERBS
-    shortened = [name[:3] for name in months if len(name) > 3]  # not May
-    names = {"MONTHS": "|".join(sorted(forms, reverse=True)), "SHORT": "|".join(shortened)}
-    patterns = [
-        re.sub("MONTHS|SHORT", lambda place: names[place[0]], pattern) for pattern in _READ.get(base, _USUALLY_READ)
-    ]
-    return {"months": months, "patterns": patterns, "written": _WRITTEN.get(base, _USUALLY_WRITTEN)}
+    forms = {case(name) for name in months for case in (str.capitalize, str.upper, str.lower)}
+    short = {case(name[:3]) for name in months if len(name) > 3 for case in (str.capitalize, str.lower)}  # not May
+    names = {
+        "MONTHS": "|".join(sorted(forms - _ENGLISH_VERBS, reverse=True)),
+        "ANY": "|".join(sorted(forms, reverse=True)),
+        "SHORT": rf"(?:{'|'.join(sorted({*short, 'Sept', 'sept'}, reverse=True))})(?:\.(?!{_END}))?",
+    }
+    patterns = (*_READ.get(base, _USUALLY_READ), *(() if base in _DECLINING else (_WITHOUT_DAY,)))
+    return {
+        "months": months,
+        "patterns": [re.sub("MONTHS|SHORT|ANY", lambda place: names[place[0]], pattern) for pattern in patterns],
+        "written": _WRITTEN.get(base, _USUALLY_WRITTEN),
+        "declines": base in _DECLINING,
+    }
 
 
 @cache
@@ -86,24 +116,30 @@ def _patterns(language: str) -> list[re.Pattern[str]]:
 
 
 def find_dates(text: str, language: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the dates of a text, each with its place, and its value: 2025-12-24, or 12-24 without a year."""
+    """Yield the dates of a text, each with its place, and its value: 2025-12-24, -12-24 without a year.
+
+    Several days are 2025-12-24–26, and a month without a day is 2025-12-.
+    """
     for pattern in _patterns(language):
         for date in pattern.finditer(text):
-            parts = date.groupdict("")
-            starts = [name.lower().startswith(parts["month"].lower()) for name in _MONTHS[base_language(language)]]
-            value = f"{starts.index(True) + 1:02}-{int(parts['day']):02}"
-            yield date.start(), date[0], f"{parts['year']}-{value}" if parts.get("year") else value
+            parts = date.groupdict() | {"month": date["month"].lower().rstrip(".")}
+            month = [name.lower().startswith(parts["month"]) for name in _MONTHS[base_language(language)]].index(True)
+            days = "–".join(str(int(day)) for day in (parts.get("day"), parts.get("last")) if day)
+            yield date.start(), date[0], f"{parts.get('year') or ''}-{month + 1}-{days}"
 
 
-def writes_dates(language: str) -> bool:
-    """Tell whether :func:`write_date` knows how a language writes dates."""
-    return base_language(language) in _MONTHS
+def writes_date(value: str, language: str) -> bool:
+    """Tell whether :func:`write_date` knows how a language writes a date."""
+    base = base_language(language)
+    return base in _MONTHS and not (value.endswith("-") and base in _DECLINING)
 
 
 def write_date(value: str, language: str) -> str:
     """Write the value of a date, as :func:`find_dates` yields it, in a language."""
-    *year, month, day = value.split("-")
+    year, month, days = value.split("-")
     base = base_language(language)
-    form = _IN_BRACKETS.sub(r"\1" if year else "", _WRITTEN.get(base, _USUALLY_WRITTEN))
-    first = base == "fr" and day == "01"
-    return form.format(day="1er" if first else int(day), month=_MONTHS[base][int(month) - 1], year="".join(year))
+    form = _WRITTEN.get(base, _USUALLY_WRITTEN)
+    between = ".–" if "{day}." in form else "–"
+    day = between.join("1er" if base == "fr" and day == "1" else day for day in days.split("–"))
+    parts = {"year": year, "month": _MONTHS[base][int(month) - 1], "day": day}
+    return _IN_BRACKETS.sub(lambda part: part[1] if parts[part[2]] else "", form).format(**parts)

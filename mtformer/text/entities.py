@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mtformer.text.dates import find_dates, write_date, writes_dates
+from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
     UNDETERMINED,
     base_language,
@@ -193,7 +193,7 @@ class Entity(NamedTuple):
     def suits(self, language: str) -> bool:
         """Tell whether a language has the same unit or month: no unit in Latin letters if it is written in others."""
         if self.has_month:
-            return writes_dates(language)
+            return writes_date(self.value, language)
         if self.unit:
             return has_unit_word(self.unit, language)
         unit = self.text.replace(self.number, "") if self.number else ""

@@ -56,6 +56,7 @@ _END = re.compile(
     rf"|(?<![{_FULL_WIDTH_MARKS}])[{_FULL_WIDTH_MARKS}]++(?![》〉])[”’」』）】]*+\s*(?=\S)"  # none is needed
 )
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # the A of "A. Smith", the U.S of "U.S. team"
+_ORDINAL = re.compile(r"(?:\d{1,2}\.?[-–/])?\d{1,2}")  # the 24.-26 of "24.-26. Dezember"
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def _has_own_stop(text: str, end: int, language: str) -> bool:
     return (
         word.lower() in _ABBREVIATIONS.get(language, "").split()
         or (_INITIALS.fullmatch(word) is not None and word != "I")
-        or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
+        or (has_full_stops_in_ordinals(language) and _ORDINAL.fullmatch(word) is not None)
     )
 
 
