@@ -204,6 +204,8 @@ NUMBERS = [
     (("de", "en"), "3 Mill. Hunde", "3 million dogs", ()),
     (("en", "zh"), "1.5 million dogs", "1.5个狗", ("numbers lost: 1.5 million",)),
     (("en", "zh"), "1.5 million dogs", "150万狗", ()),
+    (("en", "de"), "10⁶ dogs", "10 Hunde", ("numbers lost: 10⁶",)),
+    (("en", "de"), "10⁶ dogs", "10⁶ Hunde", ()),
     (("en", "de"), "\ue000 or \ue001 million dogs", "\ue000 oder \ue001 Hunde", ("numbers lost: million",)),
     (("en", "de"), "\ue000 or \ue001 million dogs", "\ue000 oder \ue001 Mio. Hunde", ()),
     (("fr", "en"), "\ue000 ou \ue001 milliards", "\ue000 or \ue001", ("numbers lost: milliards",)),

@@ -102,6 +102,7 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("I <i>turned off</i> it.", "Ich habe es ausgeschaltet.", "0-0 1-3 2-3 3-2",
          "Ich habe es <i>ausgeschaltet</i>."),
         ("Dear {{name}}, thanks!", "Liebe, danke!", "0-0 1-1", "Liebe {{name}}, danke!"),
+        ("①② dogs run", "Hunde rennen", "0-0 1-1", "①② Hunde rennen"),
         ("I saw %s yesterday.", "Ich habe gestern gesehen.", "0-0 1-1 1-3 2-2", "Ich habe %s gestern gesehen."),
         ("See https://example.org.", "Siehe.", "0-0", "Siehe https://example.org."),
         ("<b>A <i>small</i> dog</b> runs.", "Ein Hund, klein, rennt.", "0-0 1-2 2-1 3-3",

@@ -136,6 +136,11 @@ def test_characters_that_have_a_token_stay_as_they_are() -> None:
     assert leaves("你好, 吗?", KnownCharacters(frozenset("你好，吗？ "))) == ["你好， 吗？"]
 
 
+def test_digits_that_are_raised_or_in_circles_never_join_others() -> None:
+    best = restored("10⁶ m², H₂O, ①② or ⑩", KnownCharacters(ASCII))
+    assert (best.text, best.notes) == ("10⁶ m2, H2O, ①② or ⑩", ("check: unknown characters: ⁶①②⑩",))
+
+
 def test_letters_without_a_known_form_stay_with_a_note() -> None:
     best = restored("The sign says 出口出 नमस्ते", KnownCharacters(ASCII))
     assert best.text == "The sign says 出口出 नमस्ते"

@@ -88,6 +88,7 @@ def shown(text: str) -> str:
         ("A 90-PS-Motor, 20-YEAR-OLD, 5-Star", "A <M>-PS-Motor, <M>-YEAR-OLD, <M>-Star"),
         ("Visit EXAMPLE.COM, Example.com or HTTP://A.B/C.", "Visit <N>, <N> or <N>."),
         ("½ cup and 1½ cups", "<M> cup and <M> cups"),
+        ("10⁶ dogs of 5×10³ kg, 2³, 10⁻³ m", "<M> dogs of <M>, <M>, <M>"),
         ("PLAN AB12 WITH FREE GIFT FROM US", "PLAN <N> WITH FREE GIFT FROM US"),
         ("Dear {name}, {{user}}, %s, 5%", "Dear <N>, <N>, <N>, <M>"),
         (f"{NAMES[0]} is mine", "<N> is mine"),  # what a user writes is never taken for a slot
@@ -672,6 +673,7 @@ def test_a_translation_may_begin_with_a_number(characters: Tokenizer) -> None:
     [
         ("I see Gołąb “12”.", 'I see Gołąb "12".', ()),
         ("1.5亿 dogs", "150.000.000 dogs", ()),
+        ("10⁶ dogs of 5×10⁻³ kg", "10⁶ dogs of 5×10⁻³ kg", ()),
         (
             "a1 b2 c3 d4 Gołąb 2ł",
             "a1 b2 c3 d4 Gołab 2ł",

@@ -4,7 +4,6 @@
 
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
-const DECIMAL_DIGITS = /\p{Nd}+/gu;
 
 // Numbers of Chinese and Japanese in 万 and 亿
 const MYRIAD_SIGNS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
@@ -26,7 +25,7 @@ const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 function findNumbers(text) {
   return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index, groups }) => {
     if (groups.unclear !== undefined) return [];
-    const parts = Array.from(written.matchAll(DECIMAL_DIGITS));
+    const parts = Array.from(written.matchAll(NUMBER_PARTS));
     const lengths = parts.map(([digits]) => countCharacters(digits)).sort((a, b) => a - b);
     const isDate = parts.length === 3 && ["1,4", "2,4"].includes(lengths.slice(1).join());
     if (!isDate || groups.myriads !== undefined) return [numberAt(index, written, valueOf(written))];
@@ -41,7 +40,7 @@ function numberAt(start, text, value) {
 /** The value of a number: thousands are joined; other parts, such as hours and minutes, stay apart. */
 function valueOf(number) {
   if (hasMyriads(number)) return valueOfMyriads(number);
-  let [whole, ...following] = number.match(DECIMAL_DIGITS).map(asciiDigits);
+  let [whole, ...following] = number.match(NUMBER_PARTS).map(asciiDigits);
   while (following.length && countCharacters(following[0]) === 3) whole += following.shift();
   return [whole, ...following].join(POINT);
 }

@@ -6,6 +6,7 @@ from mtformer.text import entities, lost_names, lost_numbers, names, numbers, sl
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
     ("NUMBER", numbers.NUMBER, "g"),
+    ("NUMBER_PARTS", numbers.DIGITS, "g"),
     ("IN_MYRIADS", numbers.IN_MYRIADS, "g"),
     ("SPACED_NUMBER", numbers.GROUPS, "g"),
     ("SINGLE", numbers.PLAIN, "g"),

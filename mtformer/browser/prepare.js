@@ -129,7 +129,7 @@ class KnownCharacters {
     if (this.knows(text)) return null;
     const composed = Array.from(onOneLine(text.replace(TERMINAL_ESCAPE, "")).normalize("NFC"));
     const known = this.forms(composed).join("");
-    const isUnknown = (character) => !this.kept && isAlphabetic(character) && !this.canWrite(character);
+    const isUnknown = (character) => !this.kept && isAlphanumeric(character) && !this.canWrite(character);
     const unknown = [...new Set(Array.from(known).filter(isUnknown))];
     if (known === text && !unknown.length) return null;
     const notes = unknown.length ? [`${FLAG}unknown characters: ${unknown.join("")}`] : [];
@@ -175,6 +175,7 @@ class KnownCharacters {
     if (isSpace(character)) return " ";
     if (/[\p{Cf}\p{Cc}]/u.test(character) || (/[\p{Mn}\p{Me}]/u.test(character) && this.knows(before))) return "";
     const compatible = character.normalize("NFKC");
+    if (/\p{No}/u.test(character) && /^\p{Nd}+$/u.test(compatible) && !isAlphabetic(before)) return character; // 10⁶ is not 106
     const bare = Array.from(character.normalize("NFKD")).filter((part) => !isCombining(part));
     const alike = Array.from(compatible, (part) => ALIKE.get(part) ?? part);
     const apart = this.composes ? "" : character.normalize("NFD");

@@ -49,9 +49,9 @@ function isInSmallLetters(text) {
   return /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 }
 
-/** Decimal digits of any script as ASCII: in Unicode, those of a script stand in a row, and 0 comes first. */
+/** Decimal and raised digits as ASCII: in Unicode, the decimal ones of a script stand in a row, and 0 comes first. */
 function asciiDigits(digits) {
-  return Array.from(digits, (digit) => {
+  return Array.from(digits.normalize("NFKC"), (digit) => {
     let zero = digit.codePointAt(0);
     while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--;
     return (digit.codePointAt(0) - zero) % 10;

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from mtformer.text.number_words import LARGEST_SMALL
 
 POINT = "·"  # between the parts of a value, whatever the text has there
-PLAIN = r"[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\d+(?:[.,:'’．]\d+)*"
+PLAIN = r"[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\d+(?:[.,:'’．]\d+)*(?:[⁺⁻]?[⁰¹²³⁴-⁹]+)?"
 GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
-_DIGITS = re.compile(r"\d+")
+DIGITS = re.compile(r"\d+|[⁰¹²³⁴-⁹]+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
@@ -37,7 +37,8 @@ class Number(NamedTuple):
     Attributes:
         start: where it starts, in characters.
         text: as it is written.
-        value: what is the same for 3,500 and 3.500, for 10:45 and 10.45, and for digits of all scripts.
+        value: what is the same for 3,500 and 3.500, for 10:45 and 10.45, and for digits of all scripts;
+            that of 10⁶ has two parts, as well.
     """
 
     start: int
@@ -60,7 +61,7 @@ def find_numbers(text: str) -> Iterator[Number]:
     for match in NUMBER.finditer(text):
         if match["unclear"]:
             continue
-        parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
+        parts = [(part.start(), part[0]) for part in DIGITS.finditer(text, *match.span())]
         is_date = len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4])
         if is_date and not match["myriads"]:
             yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)
@@ -72,7 +73,7 @@ def value_of(number: str) -> str:
     """Return the value of a number: thousands are joined; other parts, such as hours and minutes, stay apart."""
     if has_myriads(number):
         return str(value_of_myriads(number))
-    whole, *following = map(_ascii, _DIGITS.findall(number))
+    whole, *following = map(_ascii, DIGITS.findall(number))
     while following and len(following[0]) == 3:
         whole += following.pop(0)
     return POINT.join([whole, *following])

@@ -147,7 +147,7 @@ class KnownCharacters:
 
     A character without a token is replaced by the first form of which every character has one: Unicode's
     compatibility mapping (NFKC), what looks the same, the letter without its accents. Invisible characters are dropped,
-    except inside an emoji. Where there is no such form, the character stays, with a note.
+    except inside an emoji. Where there is no such form, the character stays, with a note if it is a letter or a digit.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class KnownCharacters:
         kept = self._kept(composed) if self._kept else ()
         forms = (c if i in kept else self._form(composed[i - 1 : i] or " ", c) for i, c in enumerate(composed))
         known = "".join(forms)
-        unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c) and not self._kept)
+        unknown = dict.fromkeys(c for c in known if c.isalnum() and not self.can_write(c) and not self._kept)
         if known == text and not unknown:
             return None
         notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
@@ -202,6 +202,8 @@ class KnownCharacters:
         if category in ("Cf", "Cc") or (category in ("Mn", "Me") and self._knows(before)):
             return ""
         compatible = unicodedata.normalize("NFKC", character)
+        if category == "No" and compatible.isdecimal() and not before.isalpha():
+            return character  # 10⁶ is not 106
         bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
         alike = "".join(_ALIKE.get(c, c) for c in compatible)
         apart = "" if self._composes else unicodedata.normalize("NFD", character)

@@ -70,7 +70,7 @@ _W = rf"[{_LATIN}]"
 _SPACED = rf"(?-i:(?![{CHARACTER_WORDS}]))"  # before one of several characters, of which Chinese ones do not count
 _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
 _PICTOGRAPH = (
-    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u2460-\u24ff\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
     "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
 )
 _MODIFIERS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
