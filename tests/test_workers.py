@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import sentence_pairs
+from tasks import die, end_at_once, faulty, process_of
 
 from mtformer.config import LanguagePair, TokenizerConfig, TsvFile
 from mtformer.data import store
@@ -38,27 +39,6 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes, started for the first task already."""
     monkeypatch.setattr(workers, "_SECONDS_ALONE", 0)
     monkeypatch.setattr(workers, "n_cpus", lambda: 2)
-
-
-def process_of(task: int) -> int:
-    return os.getpid()
-
-
-def faulty(error: BaseException, task: int) -> int:
-    """Fail on task 3."""
-    if task == 3:
-        raise error
-    return -task
-
-
-def die(task: int) -> int:
-    if task == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return -task
-
-
-def end_at_once(connection: Connection) -> None:
-    """Be a process that cannot start."""
 
 
 def assert_no_process_is_left() -> None:
@@ -127,7 +107,8 @@ def test_a_process_that_does_not_start_is_an_error_that_says_what_to_do(monkeypa
 def test_processes_end_when_the_first_one_is_killed() -> None:
     code = """
 import time
-from test_workers import process_of, workers
+from tasks import process_of
+from mtformer.support.processes import workers
 workers._SECONDS_ALONE, workers.n_cpus = 0, lambda: 2
 for _, process in workers.in_order(process_of, range(2)):
     print(process, flush=True)
@@ -147,7 +128,6 @@ for _, process in workers.in_order(process_of, range(2)):
 
 SIGNALLED = """
 import os
-from mtformer.cli import app
 from mtformer.support.processes import workers
 
 def stop(place):
@@ -164,6 +144,8 @@ def use(**_):
 if __name__ == "__mp_main__":
     stop("starting")
 if __name__ == "__main__":
+    from mtformer.cli import app
+
     workers._SECONDS_ALONE, workers.n_cpus, app.app = 0, lambda: 2, use
     app.main()
 """
