@@ -194,7 +194,7 @@ def test_the_learning_rate_follows_the_schedule_to_the_first_limit(tmp_path: Pat
 
 @pytest.mark.parametrize("limit", ["max_steps", "max_epochs"])
 def test_the_warmup_ends_with_a_tenth_of_the_run_and_resuming_does_not_change_it(limit: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"learning_rate": 0.02, "warmup_steps": 1_000, "checkpoint_every": 1}
+    settings: dict[str, Any] = {"learning_rate": 0.02, "warmup_steps": 1_000}
     settings |= {"max_steps": 30} if limit == "max_steps" else {"max_steps": None, "max_epochs": 4}
     trainer = make_trainer(tmp_path / "uninterrupted", **settings)
     n_steps = trainer.course.total_steps()
