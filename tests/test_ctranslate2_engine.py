@@ -399,15 +399,16 @@ def test_a_missing_package_is_named_and_auto_does_without(
 
 @pytest.mark.parametrize("problem", ["ImportError", "OSError"])
 def test_a_package_that_cannot_be_imported_is_named_and_auto_does_without(
-    trained: Project, folder: Path, tmp_path: Path, problem: str
+    trained: Project, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     (tmp_path / "ctranslate2.py").write_text(f"raise {problem}('libctranslate2.so: cannot enable executable stack')")
-    env = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    result = trained.process("translate", SENTENCES[0], "--model", "runs", env=env)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ctranslate2", raising=False)
+    result = trained.mtformer("translate", SENTENCES[0], "--model", "runs")
     assert (result.status, result.stdout.count("\n")) == (0, 1)
     assert "torch translates with this model: the package ctranslate2 cannot be imported: libctr" in result.stderr
     for arguments in (("--model", "runs", "--engine", "ctranslate2"), ("--model", folder)):
-        result = trained.process("translate", SENTENCES[0], *arguments, env=env)
+        result = trained.mtformer("translate", SENTENCES[0], *arguments)
         assert (result.status, result.stdout) == (2, "")
         assert "cannot be imported: libctranslate2.so: cannot enable executable stack; install it" in result.stderr
 
