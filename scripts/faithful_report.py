@@ -175,7 +175,7 @@ def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
         form = next((form for form in forms if form in rest), None)
         if form is None and kind != "small number":
             return False
-        if lost_units(value, translation, src_lang, tgt_lang):
+        if value not in translation and lost_units(value, translation, src_lang, tgt_lang):
             return False
         rest = rest.replace(form or "", "", 1)
     return not re.search(r"\d", rest)

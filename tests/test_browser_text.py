@@ -15,7 +15,7 @@ from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from test_guard import NUMBERS
-from test_slots import DATES, IN_PLACE, STARTS, UNITS
+from test_slots import AMOUNTS, CODES, DATES, IN_PLACE, STARTS, UNITS
 
 import mtformer.browser
 import mtformer.explain
@@ -202,7 +202,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
         lines += [text for _, text, _ in DATES]
-        lines += [f"It has {text}." for _, text, *_ in UNITS]
+        lines += [f"It has {text}." for _, text, *_ in (*UNITS, *AMOUNTS)]
+        lines += [f"Call {code}, please" for code in CODES]
         lines += [line.text for pair in WITH_SLOTS[:6] for line in list(faithful_lines(pair[:2], seed=1))[::8]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []

@@ -26,6 +26,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import (
     OF_KIND,
     SLOTS,
+    Slotted,
     known_slots,
     never_split,
     pair_with_its_slots,
@@ -69,14 +70,14 @@ def shown(text: str) -> str:
         ("20-year-old, 10 - 20, 3.-5.", "<M>-year-old, <M> - <M>, <F>.-<M>."),
         ("EUR 50, 5 €, £4, A$ 7 or 5 US$6.", "<M>, <M>, <F>, <M> or <M> <M>."),
         ("In 2010 $5 or EUR 6: 7 t-shirts, 8 °Celsius", "In <M> <M> or <M>: <M> t-shirts, <M> °Celsius"),
-        ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>/kg"),
+        ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>"),
         ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
-        ("10x15 cm, 1920 × 1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F>x<F>x<F> or 1e16 of <M>"),  # no part of a number
+        ("10x15 cm, 1920 × 1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F> or <N> of <M>"),  # no part of a number
         ("4.5M people, 2.5B stars, 1.5MB", "<M> people, <M> stars, <M>"),
         ("100k views, 1.5k-2k, -5k or £2.5k, 5k-run", "<M> views, <M>-<F>, <M> or <M>, <M>k-run"),
         ("3 1/2 cups, -5 1/2 kg, 2-2 1/2, $5 1/2, 3 1/20", "<M> cups, <M>, <F>-<M>, <M>, <F> <M>"),
-        ("0x42 or 0x1F", "<M>x<M> or <M>x1F"),
+        ("0x42 or 0x1F", "<N> or <N>"),
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),
@@ -129,7 +130,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("en", "It is 20℃, 5％, ￥50, 5 ￥", "It is <M>, <M>, <M>, <M>"),
         ("lt", "2010 m. buvo 5 km", "<M> m. buvo <M>"),
         ("da", "5 t og 5 min og 5 kg", "<M> t og <M> min og <M>"),
-        ("en", "£1.5m, $2-3bn, $15M, $5 bn, 1.5 m and 2bn", "<M>, <M>, <M>, <M>, <M> and <F>bn"),
+        ("en", "£1.5m, $2-3bn, $15M, $5 bn, 1.5 m and 2bn", "<M>, <M>, <M>, <M>, <M> and <M>"),
         ("en", "$1.5m-2m, $2bn-3bn", "<M>-<M>, <M>-<M>"),
         (
             "en",
@@ -446,6 +447,21 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
 ]
 
 
+AMOUNTS = [  # languages, a text, and what its slots stand for in the translation
+    ("en-de", "He has .5 kg, .75 or -.5, and not 3.5...5.", ["0,5 kg", "0,75", "-0,5", "3,5", "5"]),
+    ("de-en", "25,50 und -,99 €, ab 9,-€, 3.500,- Euro, 25,– €", ["25.50", "€0.99", "€9", "3,500 euros", "€25"]),
+    ("de-en", "12 500 €, 1 000 Hunde, 86 400 Sekunden", ["€12,500", "1,000", "86,400 seconds"]),
+    ("en-de", "12 500 dogs, 12\u00a0500 dogs", ["12", "500", "12.500"]),
+    ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
+    ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
+    ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
+    ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "10", "1"]),
+    ("en-de", "The scores are 11, 12, 13.5, 14 and 20.", ["11, 12, 13,5, 14", "20"]),
+]
+CODES = (  # one slot each
+    "(030) 123-4567|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|0x1F|3f2a9c1|foo_bar|"
+    "VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000"
+).split("|")
 UNITS = [  # languages, a text, what its slots stand for in the translation with units that are words, and one without
     ("en-de", "1,250.50 euros for 480 kilometers", ["1.250,50 Euro", "480 Kilometer"], "1.250,50 € für 480 Meilen"),
     (
@@ -481,6 +497,35 @@ def test_a_unit_that_is_a_word_is_written_in_the_target_language(
     assert list(found.fillings.values()) == fillings
     assert entities.lost_units(text, ", ".join(fillings), src, tgt) == []
     assert bool(entities.lost_units(text, translation, src, tgt)) == (languages != "da-ru")
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings"), AMOUNTS)
+def test_an_amount_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
+    found = with_slots(text, *languages.split("-"), units=True)
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_has_one_slot(code: str) -> None:
+    found = with_slots(f"Call {code}, please", "en", "de")
+    assert found is not None
+    assert list(found.fillings.values()) == [code]
+
+
+@pytest.mark.parametrize("text", ["Lehrer_in", "World War II", "a 5-millimeter gun", "I see V and X"])
+def test_what_looks_like_a_code_is_none(text: str) -> None:
+    found = with_slots(text, "de", "en")
+    assert found is None or not found.names
+
+
+@pytest.mark.parametrize(
+    ("number", "written"), [("1", "1st"), ("22", "22nd"), ("13", "13th"), ("103", "103rd"), ("40", "40th")]
+)
+def test_the_ending_of_an_english_ordinal_number_suits_it(number: str, written: str) -> None:
+    for ending in ("st", "nd", "rd", "th"):
+        found = Slotted("", fillings={SLOTS[0]: number}).filled([f"the {SLOTS[0]}{ending} dog", f"{SLOTS[1]}thing"])
+        assert found == [f"the {written} dog", "thing"]
 
 
 def test_a_unit_is_a_slot_of_half_of_the_pairs() -> None:

@@ -40,7 +40,7 @@ function numberAt(start, text, value) {
 /** The value of a number: thousands are joined; other parts, such as hours and minutes, stay apart. */
 function valueOf(number) {
   if (hasMyriads(number)) return valueOfMyriads(number);
-  let [whole, ...following] = number.match(NUMBER_PARTS).map(asciiDigits);
+  let [whole, ...following] = (/^\p{Nd}/u.test(number) ? number : `0${number}`).match(NUMBER_PARTS).map(asciiDigits);
   while (following.length && countCharacters(following[0]) === 3) whole += following.shift();
   return [whole, ...following].join(POINT);
 }

@@ -96,8 +96,9 @@ class SlotMaker {
     if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget);
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
-    if (this.tgt.has_signs_behind) return inAscii(written).replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
-    return this.tgt.base === ENGLISH ? inAscii(written).replace(BEHIND, "$<minus>$<sign>$<amount>") : inAscii(written);
+    const plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
+    if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
+    return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<minus>$<sign>$<amount>") : plain;
   }
 
   candidates(text, units) {
@@ -172,7 +173,7 @@ function numbersAndCodes(text, language) {
     const { short, number, plain, groups: grouped, range } = groups;
     if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
     if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(language.base))) return [];
-    const areSeveral = grouped !== undefined && !language.has_spaced_groups;
+    const areSeveral = grouped !== undefined && !isOneNumber(text, index, written, language);
     const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);
     const parts = singles.length ? singles.map(([single]) => single) : [written];
     const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], language));
@@ -195,23 +196,38 @@ function numbersAndCodes(text, language) {
   });
 }
 
+/** Whether 12 500 are no two numbers: by the language, the kind of space, or the unit or currency beside it. */
+function isOneNumber(text, start, groups, language) {
+  const end = start + groups.length;
+  return (
+    language.has_spaced_groups ||
+    NO_PLAIN_SPACE.test(groups) ||
+    BEFORE.test(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ||
+    matchAt(AFTER, text, end) !== null ||
+    unitWord(text, end, language) !== null
+  );
+}
+
 /** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
 function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
-  const [found] = matchAt(ATTACHED, text, end) ?? (before ? null : matchAt(AFTER, text, end)) ?? [""];
-  const word = before || found ? null : unitWord(text, end, language);
+  const past = end + (matchAt(DASH, text, end) ?? [""])[0].length;
+  const attached = matchAt(ATTACHED, text, end);
+  const [found] = attached ?? (before ? null : matchAt(AFTER, text, past)) ?? [""];
+  const word = before || found ? null : unitWord(text, past, language);
   const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
-  const minus = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? 1 : 0;
-  const place = before ? start : start - minus;
-  const alone = values.join() === "1" && !minus ? [] : [{ start: place, text: text.slice(place, end), kind, number }];
+  const sign = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : "";
+  const place = before ? start : start - sign.length;
+  const isArticle = values.join() === "1" && !sign && matchAt(ALONE, text, end) === null;
+  const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number }];
   if (!before && !after) return alone;
   const unit = word && language.unit_words.units[strip(word)];
-  const value = `${minus ? "-" : ""}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
-  const withUnit = { start: first - minus, text: text.slice(first - minus, end + after.length), kind, number, unit, value };
-  return [withUnit, ...alone];
+  const value = `${sign.replace(/[−–]/, "-")}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
+  const last = attached ? end + found.length : past + after.length;
+  return [{ start: first - sign.length, text: text.slice(first - sign.length, last), kind, number, unit, value }, ...alone];
 }
 
 function inOrder(a, b) {
@@ -243,7 +259,7 @@ function inAscii(text) {
 
 /** Writes a number with the separators of another language; what may be something else stays as it is. */
 function writtenFor(given, srcLanguage, tgtLanguage) {
-  const { base: srcBase, numbers: src, has_spaced_groups: hasSpacedGroups } = srcLanguage;
+  const { base: srcBase, numbers: src } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
   const clock = CLOCKS[srcBase] && matchAt(CLOCKS[srcBase], text, 0);
@@ -259,8 +275,8 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
     if (hasMyriads(text)) return inDigits(valueOfMyriads(text), tgt);
     text = inAscii(text);
   }
-  const groups = hasSpacedGroups ? " \\u00a0\\u202f" : src.group;
-  const thousands = `\\p{Nd}{1,3}(?:[${groups}]\\p{Nd}{3})+`;
+  text = text.replace(/^[\-–]?(?=[.,]\p{Nd})/u, "0"); // .5
+  const thousands = `\\p{Nd}{1,3}(?:[${src.group} \\u00a0\\u2009\\u202f]\\p{Nd}{3})+`;
   const match = new RegExp(`^(?<whole>${thousands}|\\p{Nd}+)(?<decimals>[${src.point}]\\p{Nd}+)?$`, "u").exec(text);
   if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
   const { whole, decimals = "" } = match.groups;
@@ -380,7 +396,14 @@ function filledTokens(tokens, fillings) {
     left.delete(slot);
     return filling === undefined ? droppedSlot(...match) : space + filling;
   };
-  return tokens.map((token) => token.replace(SPACED_SLOT, take));
+  const ordinal = (_, slot, ending) => slot + ordinalEnding(left.get(slot) ?? "", ending);
+  return tokens.map((token) => token.replace(ORDINAL, ordinal).replace(SPACED_SLOT, take));
+}
+
+/** The ending of an English ordinal number that is right for it: 1th becomes 1st. */
+function ordinalEnding(number, ending) {
+  if (!/\p{Nd}$/u.test(number)) return ending;
+  return number.at(-2) === "1" ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[number.at(-1)] ?? "th");
 }
 
 /** What is left of a slot and the space before it: this, if letters follow, which are another word's end. */

@@ -44,12 +44,21 @@ _ADDRESS = (
 )
 _PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
+_TECHNICAL = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"  # ISO 8601
+    r"|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}"  # UUID, MAC
+    r"|0x[0-9A-Fa-f]+|[0-9]+[a-f]+[0-9][0-9a-f]*|[0-9]+\^-?[0-9]+|[0-9](?:\.[0-9]+)?e[+-]?[0-9]+"  # 3f2a9c1, 10^6, 1e-5
+    r"|[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*|localhost:[0-9]+"  # 2.10.3-beta.1
+    r"|[a-z]+(?:_[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+"  # snake_case, but not Lehrer_in
+)
 _CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 12345-AB
     rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
     rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
+    rf"(?<![{_LATIN}.-])(?:{_TECHNICAL})(?![{_LATIN}-])|"
+    rf"(?<=[a-z] )(?<!War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{_LATIN}'’-])|"  # Louis XIV; World War II has words
     rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
@@ -59,7 +68,10 @@ _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
-_PHONE = r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
+_PHONE = (
+    r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}|(?:\+\d{1,3} ?)?\((?:0|0?\d{2,4})\)[ /-]?\d{2,}(?:[ /-]\d{2,}){1,4}(?![\d:])"
+    r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?![\d.,:/-]\d)"
+)
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 _HOUR, _MINUTE, _GAP = r"(?P<hour>0?\d|1\d|2[0-4])", r"(?P<minutes>[0-5]\d)", "[ \u00a0\u202f]?"
 _CLOCKS = {
@@ -93,26 +105,39 @@ FOUND = re.compile(
     r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
-_MAY_BE_FOUND = re.compile(rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{]|://|www\.|WWW\.|\.[A-Za-z]")  # in what FOUND matches
+_MAY_BE_FOUND = re.compile(
+    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{_]|[IVX]{{2}}|://|www\.|WWW\.|\.[A-Za-z]"
+)  # in what FOUND matches
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
-IN_FRONT = re.compile(rf"^(?P<minus>[-−–]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+_SIGNS_BEFORE = "-−–+±~≈<>≤≥"
+IN_FRONT = re.compile(rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
-    rf"^(?P<minus>[-−–]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
+    rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
 BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
-ATTACHED = re.compile(rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])")  # 5k, £2.5k, 4.5M people
+ATTACHED = re.compile(  # 5k, £2.5k, 4.5M people, 100+
+    rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])"
+)
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
-MINUS = re.compile(r"(?:^|(?<=[\s(\[]))[-−–]$")  # of -5 and -€5, but not of 3-5 and A-5
-_UNIT = "[cdkm]?m[²³]?|[km]?g|[cm]?l|t|km/h|m/s|mph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
+MINUS = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5 and -€5, also +5 and ±5, but not of 3-5 and A-5
+_MINUS_SIGNS = "[−–]"
+NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
+DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
+ALONE = re.compile(r"(?:[,:;!?)\]，：；！？）]|[.。]?$)(?!\d)")  # what follows a 1 that is no article
+_UNIT = (
+    "[cdkmµμ]?m[²³]?|[kmµμ]?g|[cm]?l|t|km/h|m/s|mph|kph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
+    "|[hkM]Pa|mbar|ppm|fps|rpm|hp|m?mol"
+)
+_PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?!{_GAP}\d)"
-    rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?!['’-]?[{_LATIN}]|/))"
+    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
+    rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?:{_PER})?(?!['’-]?[{_LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
@@ -179,7 +204,7 @@ class Entity(NamedTuple):
         written = self.text.replace(self.number, number)
         if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
             return written
-        written = written.translate(_AS_ASCII)
+        written = DASH.sub("", written.translate(_AS_ASCII))
         if has_signs_behind(tgt_lang):
             return IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
         if base_language(tgt_lang) == _ENGLISH:
@@ -204,8 +229,8 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     """Return the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
     A range comes before its two numbers, a date before its day, and a number with "million" or "pm" before itself. The
-    number 1 alone is left out: it goes with a singular. So is that of a month in Chinese or Japanese, which has a name
-    in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
+    number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
+    a name in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
     if not _MAY_BE_FOUND.search(text):
         return ()
@@ -221,7 +246,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
         if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
-        are_several = kind == "groups" and not has_spaced_groups(language)
+        are_several = kind == "groups" and not _is_one_number(text, match, language)
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
         parts = [number[0] for number in numbers] or [match[0]]
         is_apart = not _SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
@@ -247,6 +272,17 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
             yield from _amounts(text, match.start(), match[0], match[0], language)
         elif kind in ("date", "phone", "time"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
+
+
+def _is_one_number(text: str, groups: re.Match[str], language: str) -> bool:
+    """Tell whether 12 500 are no two numbers: by the language, the kind of space, or the unit or currency beside it."""
+    return bool(
+        has_spaced_groups(language)
+        or NO_PLAIN_SPACE.search(groups[0])
+        or BEFORE.search(text[max(0, groups.start() - _LONGEST_BEFORE_NUMBER) : groups.start()])
+        or AFTER.match(text, groups.end())
+        or find_unit_word(text, groups.end(), language)
+    )
 
 
 @lru_cache
@@ -276,21 +312,24 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
     before = BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
-    after = ATTACHED.match(text, end) or (None if before else AFTER.match(text, end))
-    word = None if before or after else find_unit_word(text, end, language)
+    dash = DASH.match(text, end)
+    past = dash.end() if dash else end
+    after = ATTACHED.match(text, end) or (None if before else AFTER.match(text, past))
+    word = None if before or after else find_unit_word(text, past, language)
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
     if MINUS.search(text[max(0, first - 2) : first]):
-        first, start, value = first - 1, start if before else start - 1, f"-{value}"
+        first, start = first - 1, start if before else start - 1
+        value = f"{re.sub(_MINUS_SIGNS, '-', text[first])}{value}"
     if word:
         unit = unit_of(word[0].strip(), language)
         yield Entity(first, text[first : word.end()], f"{value} {unit}", kind, number, unit=unit)
     elif before or after:
         unit = "".join(part[0].strip() for part in (before, after) if part).translate(_AS_ASCII)
-        yield Entity(first, text[first : after.end() if after else end], f"{value} {unit}", kind, number)
-    if value != "1":
-        yield Entity(start, text[start:end], value, kind, number)
+        yield Entity(first, text[first : after.end() if after else past], f"{value} {unit}", kind, number)
+    if value != "1" or ALONE.match(text, end):
+        yield Entity(start, text[start:past], value, kind, number)
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
@@ -317,8 +356,8 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
             return _in_digits(value_of(text), tgt_lang)
         text = text.translate(_AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
-    groups = " \u00a0\u202f" if has_spaced_groups(src_lang) else re.escape(src_group)
-    grouped = rf"\d{{1,3}}(?:[{groups}]\d{{3}})+"
+    text = re.sub(r"^[-–]?(?=[.,]\d)", "0", text)  # .5
+    grouped = rf"\d{{1,3}}(?:[{re.escape(src_group)} \u00a0\u2009\u202f]\d{{3}})+"
     match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?P<decimals>{re.escape(src_point)}\d+)?", text)
     if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
         return text

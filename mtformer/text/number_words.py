@@ -49,8 +49,9 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
     for language, *words in map(
         str.split,
         (
-            "en thousand million billion trillion",
-            rf"de tausend Millionen|Million|Mio{_STOP}? Milliarden|Milliarde|Mrd{_STOP}? Billionen|Billion",
+            "en thousand million billion|bn trillion|tn",
+            rf"de tausend|Tsd{_STOP}? Millionen|Million|Mio{_STOP}? Milliarden|Milliarde|Mrd{_STOP}? "
+            rf"Billionen|Billion|Bio{_STOP}?",
             r"fr mille millions?(?:_de|_d['’])? milliards?(?:_de|_d['’])? billions?(?:_de|_d['’])?",
             "es mil(?!_mill) mill(?:ón|ones)(?:_de)? mil_millones(?:_de)? bill(?:ón|ones)(?:_de)?",
             "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from mtformer.text.number_words import LARGEST_SMALL
 
 POINT = "·"  # between the parts of a value, whatever the text has there
-PLAIN = r"[０-９]{1,3}(?:，[０-９]{3})+(?![０-９])|\d+(?:[.,:'’．]\d+)*(?:[⁺⁻]?[⁰¹²³⁴-⁹]+)?"
-GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
+_NO_WHOLE = r"(?<![\w.,])\.|(?<!\w)[-–],"  # .5, German -,99
+PLAIN = rf"[０-９]{{1,3}}(?:，[０-９]{{3}})+(?![０-９])|(?:{_NO_WHOLE})?\d+(?:[.,:'’．]\d+)*(?:[⁺⁻]?[⁰¹²³⁴-⁹]+)?"
+GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
 DIGITS = re.compile(r"\d+|[⁰¹²³⁴-⁹]+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
@@ -20,8 +21,8 @@ _MYRIAD = rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?:[.．]\d{{1,15}})?[�
 _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
-RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15
-    rf"(?!0x)(?:{PLAIN})[%°]?(?:[-–~～]| ?[x×] ?)[$€£¥￥₹₽]?(?:{PLAIN})"
+RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15, 2 x 3 x 4, also 1, 2, 3, 4
+    rf"(?!0x)(?:{PLAIN})(?:[%°]?[-–~～][$€£¥￥₹₽]?(?:{PLAIN})|(?: ?[x×] ?(?:{PLAIN})){{1,2}}|(?:, (?:{PLAIN})){{3,}})"
     rf"(?![-–~～.,．:'’]?\d| ?[x×] ?\d| \d/\d|[十百千{_SIGNS}])"
 )
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
@@ -73,7 +74,7 @@ def value_of(number: str) -> str:
     """Return the value of a number: thousands are joined; other parts, such as hours and minutes, stay apart."""
     if has_myriads(number):
         return str(value_of_myriads(number))
-    whole, *following = map(_ascii, DIGITS.findall(number))
+    whole, *following = map(_ascii, DIGITS.findall(number if number[0].isdigit() else f"0{number}"))
     while following and len(following[0]) == 3:
         whole += following.pop(0)
     return POINT.join([whole, *following])

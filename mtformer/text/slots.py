@@ -39,6 +39,7 @@ GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+
 ENDING = re.compile(
     rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
 )  # 3rd, 5km, 80er
+ORDINAL = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _UNITS_SHARE = 0.5
@@ -130,10 +131,20 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
     """Put what slots stand for in their places in successive texts: each once, where it comes first."""
     remaining = dict(fillings)
 
+    def ordinal(number: re.Match[str]) -> str:
+        return number[1] + _ordinal_ending(fillings.get(number[1], ""), number[2])
+
     def filling(slot: re.Match[str]) -> str:
         return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else _dropped(slot)
 
-    return [SPACED_SLOT.sub(filling, text) for text in texts]
+    return [SPACED_SLOT.sub(filling, ORDINAL.sub(ordinal, text)) for text in texts]
+
+
+def _ordinal_ending(number: str, ending: str) -> str:
+    """Return the ending of an English ordinal number that is right for it: 1th becomes 1st."""
+    if not number[-1:].isdigit():
+        return ending
+    return "th" if number[-2:-1] == "1" else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:
