@@ -38,7 +38,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("SPACED_SLOT", slots.SPACED_SLOT, "g"),
     ("MERGED", slots.MERGED, "g"),
     ("GLUED", slots.GLUED, "g"),
-    ("ORDINAL", slots.ORDINAL, "g"),
+    ("ORDINAL_SLOT", slots.ORDINAL_SLOT, "g"),
     ("ENDING", f"^(?:{slots.ENDING.pattern})$", ""),
     ("CAPITALIZED", names.CAPITALIZED, "g"),
     ("CAPITALIZED_IN_GERMAN", names.CAPITALIZED_IN_GERMAN, "g"),

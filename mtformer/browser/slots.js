@@ -397,7 +397,7 @@ function filledTokens(tokens, fillings) {
     return filling === undefined ? droppedSlot(...match) : space + filling;
   };
   const ordinal = (_, slot, ending) => slot + ordinalEnding(left.get(slot) ?? "", ending);
-  return tokens.map((token) => token.replace(ORDINAL, ordinal).replace(SPACED_SLOT, take));
+  return tokens.map((token) => token.replace(ORDINAL_SLOT, ordinal).replace(SPACED_SLOT, take));
 }
 
 /** The ending of an English ordinal number that is right for it: 1th becomes 1st. */

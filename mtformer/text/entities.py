@@ -58,7 +58,7 @@ _CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D,
     rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)"
     rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
     rf"(?<![{_LATIN}.-])(?:{_TECHNICAL})(?![{_LATIN}-])|"
-    rf"(?<=[a-z] )(?<!War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{_LATIN}'’-])|"  # Louis XIV; World War II has words
+    rf"(?<=[a-z] )(?<!World War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{_LATIN}'’-])|"  # Louis XIV
     rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
 )
 _CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
@@ -105,9 +105,9 @@ FOUND = re.compile(
     r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
-_MAY_BE_FOUND = re.compile(
+_MAY_BE_FOUND = re.compile(  # in what FOUND matches
     rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{_]|[IVX]{{2}}|://|www\.|WWW\.|\.[A-Za-z]"
-)  # in what FOUND matches
+)
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$

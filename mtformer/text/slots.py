@@ -39,7 +39,7 @@ GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+
 ENDING = re.compile(
     rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
 )  # 3rd, 5km, 80er
-ORDINAL = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
+ORDINAL_SLOT = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _UNITS_SHARE = 0.5
@@ -137,7 +137,7 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
     def filling(slot: re.Match[str]) -> str:
         return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else _dropped(slot)
 
-    return [SPACED_SLOT.sub(filling, ORDINAL.sub(ordinal, text)) for text in texts]
+    return [SPACED_SLOT.sub(filling, ORDINAL_SLOT.sub(ordinal, text)) for text in texts]
 
 
 def _ordinal_ending(number: str, ending: str) -> str:
