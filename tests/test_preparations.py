@@ -156,6 +156,7 @@ def test_letters_without_a_known_form_stay_with_a_note() -> None:
         ("THE DOGS OF THE U.S. PLAY", "The dogs of the U.S. play"),
         ("Two Dogs Play In The Snow.", "Two dogs play in the snow."),
         ("The Dogs And The Men Of Berlin", "The dogs and the men of Berlin"),
+        ("The Dogs Of Benedict XVI Wait In Berlin", "The dogs of Benedict XVI wait in Berlin"),
         ("THE DOGS PLAY COVID-19 IN THE mp3 OF DOG.PDF", "The dogs play COVID-19 in the mp3 of DOG.PDF"),
     ],
 )
@@ -167,7 +168,11 @@ def test_caps_and_titles_are_undone_for_the_model_and_redone(tokenizer: Tokenize
 
 @pytest.mark.parametrize(
     "text",
-    ["Two dogs play in the snow.", "A man in Berlin", "two dogs", "A", "Berlin", "I", "A BMX in Berlin", "", "12"],
+    [
+        *("Two dogs play in the snow.", "A man in Berlin", "two dogs", "A", "Berlin", "I", "A BMX in Berlin", "", "12"),
+        *("King Henry VIII and Louis XIV wait", "pH 7.4, 0.9 % NaCl, 37 °C", "Dogs XVI 12, UUID 5 Berlin."),
+        *("Wenceslaus Kowalczyk And Zorti Kowalczyk", "The EBITDA of dogs"),
+    ],
 )
 def test_usual_casing_is_left_alone(tokenizer: Tokenizer, text: str) -> None:
     assert leaves(text, Casing(tokenizer, "en")) == [text]
@@ -186,6 +191,13 @@ def test_words_in_capitals_are_undone_for_the_model_and_stay_so(tokenizer: Token
     casing = Casing(tokenizer, "en")
     assert leaves(given, casing) == [leaf]
     assert restored(given, casing).text == leaf
+
+
+def test_notes_name_words_as_they_are_given(tokenizer: Tokenizer) -> None:
+    tree = prepared("TOO LONG: THE DOG OF KOWALCZYK", [Casing(tokenizer, "en")])
+    found = Translation("", notes=("check: too long", "check: names lost: Kowalczyk kowalczyk dog", "in 2 parts"))
+    [best] = tree.restored(iter([[found]]))
+    assert best.notes == ("check: too long", "check: names lost: Kowalczyk KOWALCZYK DOG", "in 2 parts")
 
 
 def test_scripts_without_case_are_left_alone(tokenizer: Tokenizer) -> None:

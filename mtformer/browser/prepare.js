@@ -22,6 +22,7 @@ const CASED_WORD = new RegExp(
 const FIRST_LETTER = `(?<![^${SPACE}])[^${WORD}${SPACE}]*[${LETTER}]`; // of a word, with the quotes before it
 const MOSTLY = 0.8; // the share of capitals in ALL CAPS: a word of several may be an iPhone
 const FEWEST_TITLE_WORDS = 3;
+const FEWEST_LETTERS_A_TOKEN = 2.5; // of a word that the model knows, unlike an acronym in small letters
 const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized; a German sentence of nouns has others
 const TWINS = 0.01; // the share of words in both forms in a vocabulary of sentences that start with a capital
 
@@ -253,10 +254,14 @@ class Casing {
   prepare(text) {
     if (Array.from(text).filter(isCapital).length < 2) return null;
     const restore = this.restorer(text);
-    const usual = this.trueCased(text, restore ? (word) => this.usual(word) : (word) => this.undone(word));
+    const usual = this.trueCased(text, (word) => this.formIn(word, restore));
     const fewestSaved = restore === inCapitals ? 0 : 1;
     if (usual === text || this.count(text) - this.count(usual) < fewestSaved) return null;
-    return { parts: [usual], restore: ([part]) => (restore ? { ...part, text: outsideCodes(restore, part.text) } : part) };
+    const [words, asGiven] = [usual, text].map((each) => each.match(CASED_WORD) ?? []);
+    const given = new Map(words.map((word, i) => [word, asGiven[i]]));
+    const restored = (part) => (restore ? outsideCodes(restore, part.text) : part.text);
+    const notes = (part) => part.notes.map((note) => withWords(note, given));
+    return { parts: [usual], restore: ([part]) => ({ ...part, text: restored(part), notes: notes(part) }) };
   }
 
   count(text) {
@@ -269,14 +274,15 @@ class Casing {
     const nUpper = characters.filter(isCapital).length;
     const nCased = nUpper + characters.filter((character) => /^\p{Lowercase}$/u.test(character)).length;
     if (nUpper >= (text.includes(" ") ? MOSTLY : 1) * nCased) return inCapitals;
-    const words = text.match(CASED_WORD) ?? [];
+    const isPlain = (word) => isInSmallLetters(word) || isInSmallLetters(word.slice(characterAt(word, 0).length));
+    const words = (text.match(CASED_WORD) ?? []).filter(isPlain); // no acronyms
     if (words.length < FEWEST_TITLE_WORDS) return null;
     const isCapitalized = (word) => isCapital(characterAt(word, 0));
     const long = words.filter((word) => this.language === "de" || countCharacters(word) > LONGEST_SMALL_WORD);
     const capitalized = words.slice(1).filter(isCapitalized);
     if (!long.every(isCapitalized) || 2 * capitalized.length < words.length - 1) return null;
-    const nUnusual = capitalized.filter((word) => this.usual(word) !== word).length;
-    return 2 * nUnusual >= capitalized.length ? inTitleCase : null;
+    const nSmall = capitalized.filter((word) => this.count(word.toLowerCase()) === 1).length; // words that are not names
+    return 2 * nSmall >= capitalized.length ? inTitleCase : null;
   }
 
   /** Writes the words of a text in their usual forms, and starts it as the model knows sentences. */
@@ -298,11 +304,18 @@ class Casing {
     return answer;
   }
 
-  /** A word in capitals in its usual casing if that takes fewer tokens; others as they are. */
+  /** A word as the model reads it in a text whose capitals `restore` makes: acronyms as they are, but for ALL CAPS. */
+  formIn(word, restore) {
+    const isTitled = countCharacters(word) === 1 || isInSmallLetters(word.slice(characterAt(word, 0).length));
+    return restore === inCapitals || (restore === inTitleCase && isTitled) ? this.usual(word) : this.undone(word);
+  }
+
+  /** A word in capitals in its usual casing if the model knows it so; others as they are. */
   undone(word) {
     if (countCharacters(word) < 3 || !isInCapitals(word)) return word; // as US and LA
     const usual = this.usual(word);
-    return this.count(usual) < this.count(word) ? usual : word;
+    const nTokens = this.count(usual);
+    return nTokens < this.count(word) && countCharacters(word) >= FEWEST_LETTERS_A_TOKEN * nTokens ? usual : word;
   }
 
   /** A word in the casing that takes the fewest tokens; initials stay. */
@@ -317,6 +330,13 @@ class Casing {
     if (nGiven < Math.min(nSmall, nCapitalized)) return word;
     return nCapitalized < nSmall || (isNoun && nCapitalized === nSmall) ? capitalized : small;
   }
+}
+
+/** Writes the words that a note names, as in "check: names lost: Uuid", as they are given. */
+function withWords(note, given) {
+  const [flag, problem, ...named] = note.split(": ");
+  if (!named.length) return note;
+  return `${flag}: ${problem}: ${named.join(": ").replace(CASED_WORD, (word) => given.get(word) ?? word)}`;
 }
 
 function inCapitals(text) {

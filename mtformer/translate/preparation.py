@@ -6,7 +6,7 @@ sentence is translated alone, in the casing that the model knows.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -35,6 +35,7 @@ _WORD = re.compile(r"(?:[^\W\d_]\.){2,}|(?<![^\W_])[^\W\d_]+(?:['’][^\W\d_]+)*
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
 _FEWEST_TITLE_WORDS = 3
+_FEWEST_LETTERS_A_TOKEN = 2.5  # of a word that the model knows, unlike an acronym in small letters
 _LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized; a German sentence of nouns has others
 _TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences that start with a capital
 # Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
@@ -274,29 +275,34 @@ class Casing:
         if sum(map(str.isupper, text)) < 2:
             return None
         restore = self._restore(text)
-        usual = self._true_cased(text, self._undone if restore is None else self._usual)
+        usual = self._true_cased(text, partial(self._form_in, restore=restore))
         # A model trained with data.augment has tokens for capitals, yet knows the usual ones better.
         fewest_saved = 0 if restore is str.upper else 1
         if usual == text or self._n_tokens(text) - self._n_tokens(usual) < fewest_saved:
             return None
-        if restore is None:
-            return Change([usual], lambda parts: parts[0])
-        return Change([usual], lambda parts: replace(parts[0], text=outside_codes(restore, parts[0].text)))
+        given = dict(zip(_WORD.findall(usual), _WORD.findall(text), strict=False))
+
+        def restored(parts: Sequence[Translation]) -> Translation:
+            notes = tuple(_with_words(note, given) for note in parts[0].notes)
+            text = outside_codes(restore, parts[0].text) if restore else parts[0].text
+            return replace(parts[0], text=text, notes=notes)
+
+        return Change([usual], restored)
 
     def _restore(self, text: str) -> Callable[[str], str] | None:
         """Return the function that gives a translation the capitals of ``text``; None if it has the usual ones."""
         n_upper = sum(map(str.isupper, text))
         if n_upper >= (_MOSTLY if " " in text else 1) * (n_upper + sum(map(str.islower, text))):
             return str.upper
-        words = _WORD.findall(text)
+        words = [word for word in _WORD.findall(text) if word.islower() or word[1:].islower()]  # no acronyms
         if len(words) < _FEWEST_TITLE_WORDS:
             return None
         long = [word for word in words if self._language == "de" or len(word) > _LONGEST_SMALL_WORD]
         capitalized = [word for word in words[1:] if word[0].isupper()]
         if not all(word[0].isupper() for word in long) or 2 * len(capitalized) < len(words) - 1:
             return None
-        n_unusual = sum(self._usual(word) != word for word in capitalized)
-        return _title_cased if 2 * n_unusual >= len(capitalized) else None
+        n_small = sum(self._n_tokens(word.lower()) == 1 for word in capitalized)  # words that are not names
+        return _title_cased if 2 * n_small >= len(capitalized) else None
 
     def _true_cased(self, text: str, usual_form: Callable[[str], str]) -> str:
         """Write the words of ``text`` in their usual forms, and start it as the model knows sentences."""
@@ -312,12 +318,20 @@ class Casing:
         n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
         return n_twins > _TWINS * len(words)
 
+    def _form_in(self, word: str, restore: Callable[[str], str] | None) -> str:
+        """Return a word as the model reads it in a text whose capitals ``restore`` makes."""
+        is_titled = len(word) == 1 or word[1:].islower()
+        is_usual = restore is str.upper or (restore is _title_cased and is_titled)
+        return self._usual(word) if is_usual else self._undone(word)
+
     def _undone(self, word: str) -> str:
-        """Return a word in capitals in its usual casing if that takes fewer tokens; others, such as US, as they are."""
+        """Return a word in capitals in its usual casing if the model knows it so; others, such as US, as they are."""
         if len(word) < 3 or not word.isupper():
             return word
         usual = self._usual(word)
-        return usual if self._n_tokens(usual) < self._n_tokens(word) else word
+        n_tokens = self._n_tokens(usual)
+        is_known = n_tokens < self._n_tokens(word) and len(word) >= _FEWEST_LETTERS_A_TOKEN * n_tokens
+        return usual if is_known else word
 
     def _usual(self, word: str) -> str:
         """Return a word in the casing that takes the fewest tokens; initials stay."""
@@ -332,6 +346,14 @@ class Casing:
         if n_given < min(n_small, n_capitalized):
             return word
         return capitalized if n_capitalized < n_small or (is_noun and n_capitalized == n_small) else small
+
+
+def _with_words(note: str, given: Mapping[str, str]) -> str:
+    """Write the words that a note names, as in "check: names lost: Uuid", as they are ``given``."""
+    flag, *problem = note.split(": ", 2)
+    if len(problem) < 2:
+        return note
+    return f"{flag}: {problem[0]}: {_WORD.sub(lambda word: given.get(word[0], word[0]), problem[1])}"
 
 
 def _title_cased(text: str) -> str:
