@@ -15,7 +15,7 @@ from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from test_guard import NUMBERS
-from test_slots import AMOUNTS, CODES, DATES, IN_PLACE, STARTS, UNITS
+from test_slots import AMOUNTS, CLOCKS, CODES, DATES, IN_PLACE, STARTS, UNITS
 
 import mtformer.browser
 import mtformer.explain
@@ -203,7 +203,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
-        lines += [text for _, text, _ in DATES]
+        lines += [text for _, text, _ in DATES + CLOCKS]
         lines += [f"It has {text}." for _, text, *_ in (*UNITS, *AMOUNTS)]
         lines += [f"Call {code}, please" for code in CODES]
         lines += [line.text for pair in WITH_SLOTS[:6] for line in list(faithful_lines(pair[:2], seed=1))[::8]]
@@ -235,12 +235,12 @@ def test_a_page_takes_the_translations_with_slots_that_python_takes(
 
 
 @needs_browser
-def test_a_page_writes_the_units_and_dates_that_python_writes_and_misses_the_units_that_it_misses(
+def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
     models: dict[str, tuple[Header, Tokenizer]], page: Page
 ) -> None:
     cases, expected = [], []
     n_tokens = models["slots"][1].n_src_tokens
-    of_dates = ((languages, text, "") for languages, text, _ in DATES if languages in WITH_SLOTS)
+    of_dates = ((languages, text, "") for languages, text, _ in DATES + CLOCKS if languages in WITH_SLOTS)
     for languages, text, translation in [*((*case[:2], case[3]) for case in UNITS), *of_dates]:
         src, tgt = languages.split("-")
         of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, units=units) for units in (False, True)]

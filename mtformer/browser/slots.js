@@ -3,21 +3,12 @@
 // names.py and slots.py.
 
 const LATIN = "A-Za-z0-9_\u00c0-\u024f";
-const [HOUR, MINUTE] = ["(?<hour>0?\\p{Nd}|1\\p{Nd}|2[0-4])", "(?<minutes>[0-5]\\p{Nd})"];
 const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
-const CLOCKS = {
-  en: new RegExp( // 10:45 pm, 9 a.m., whose last full stop may end the sentence
-    `${HOUR}(?:[:.]${MINUTE})?${OPTIONAL_SPACE}(?<half>[ap])(?:m(?![${LATIN}])|\\.m(?:\\.(?!["'”’“»)]*$))?)`,
-    "iuy",
-  ),
-  // 8 Uhr is left to the model, for "8 o'clock" or "8 pm", and so is 5 h, which may be a duration.
-  de: new RegExp(`${HOUR}[:.]${MINUTE}${OPTIONAL_SPACE}Uhr(?![${LATIN}])`, "iuy"),
-  fr: new RegExp(`${HOUR}${OPTIONAL_SPACE}h${OPTIONAL_SPACE}${MINUTE}(?![${LATIN}])`, "uy"),
-};
-const SHARING = // before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
+const SHARING = // before 4 million, which may also go with the 2 of 2 to 4 million
   /\p{Nd} ?(?:[\-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или) ?[$€£¥]?$/u;
 const LONGEST_SHARING = 9; // characters: "2 until $"
-const NOON = 12;
+const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
+const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
 const ENGLISH = "en";
 const CHINESE_LANGUAGES = ["zh", "yue"];
 const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
@@ -46,7 +37,9 @@ const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is sp
 class SlotMaker {
   constructor(tokenizer, slots, src, tgt) {
     Object.assign(this, { tokenizer, slots, src, tgt });
-    this.dates = (src.dates?.patterns ?? []).map((pattern) => new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu"));
+    const regExpOf = (pattern) => new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu");
+    this.dates = (src.dates?.patterns ?? []).map(regExpOf);
+    this.clocks = src.clocks && { times: regExpOf(src.clocks.times), time: regExpOf(src.clocks.time) };
   }
 
   /** A text with slots, also for units that are words if `units`; null if it has nothing that needs any. */
@@ -90,8 +83,9 @@ class SlotMaker {
   }
 
   /** An entity as the target language writes it: 3.500 € for €3,500. */
-  written({ text, number = "", date, unit }) {
+  written({ text, number = "", date, clock, unit }) {
     if (date) return writeDate(date, this.tgt);
+    if (clock) return this.src.base === this.tgt.base ? text : clock;
     const inTarget = writtenFor(number, this.src, this.tgt);
     if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget);
@@ -121,14 +115,33 @@ class SlotMaker {
     return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
-  /** What a slot can stand for, in order, each { start, text, kind, number, date, unit, value }; amounts first with their unit, then alone. */
+  /** What a slot can stand for, in order, each { start, text, kind, number, date, clock, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
     const dates = this.dates.flatMap((pattern) => Array.from(text.matchAll(pattern), ({ 0: written, index, groups }) => {
       const found = groups.month.toLowerCase().replace(/\.$/, "");
       const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
       return { start: index, text: written, kind: "many", date: { ...groups, month } };
     }));
-    return [...dates, ...numbersAndCodes(text, this.src)].sort(inOrder);
+    return [...dates, ...this.timesOfDay(text), ...numbersAndCodes(text, this.src)].sort(inOrder);
+  }
+
+  /** The times of day of a text; two with a dash between them come once more together: mtformer/text/clocks.py. */
+  timesOfDay(text) {
+    return Array.from(this.clocks ? text.matchAll(this.clocks.times) : []).flatMap(({ 0: written, index }) => {
+      const times = Array.from(written.matchAll(this.clocks.time));
+      const found = on24Hours(times.map(({ groups }) => groups)).map((clock, i) => {
+        const { 0: time, index: start } = times[i];
+        return { start, end: i + 1 < times.length ? start + time.length : written.length, clock };
+      });
+      const together = found.slice(1).flatMap(({ start, end, clock }, i) => {
+        const first = found[i];
+        const isRange = BETWEEN_TIMES.test(written.slice(first.end, start));
+        return isRange ? [{ start: first.start, end, clock: `${first.clock}–${clock}` }] : [];
+      });
+      return [...found, ...together].map(({ start, end, clock }) => {
+        return { start: index + start, text: written.slice(start, end), kind: "many", clock };
+      });
+    });
   }
 
   /** Names that the model has to spell, not at the start of the text. */
@@ -179,10 +192,7 @@ function numbersAndCodes(text, language) {
     const alone = singles.flatMap((single) => amounts(text, index + single.index, single[0], language));
     if (areSeveral) return alone;
     const withWord = [];
-    const ofClock = (groups.time ?? plain) !== undefined && CLOCKS[language.base];
     const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
-    const clock = ofClock && isApart && matchAt(ofClock, text, index);
-    if (clock) withWord.push({ start: index, text: clock[0], kind: "many", number: clock[0] });
     const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
     const large = isApart && (plain ?? range) !== undefined && largeWord(language, isMoney);
     const word = large && matchAt(large, text, index + written.length);
@@ -192,7 +202,7 @@ function numbersAndCodes(text, language) {
       return [...withWord, ...amounts(text, index, written, language, parts.map(valueOf)), ...alone];
     if (groups.fraction !== undefined) return amounts(text, index, written, language, [written]);
     if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
-    return [...withWord, { start: index, text: written, kind: "many", number: written }];
+    return [{ start: index, text: written, kind: "many", number: written }];
   });
 }
 
@@ -234,6 +244,26 @@ function inOrder(a, b) {
   return a.start - b.start || b.text.length - a.text.length;
 }
 
+/** Writes times that belong together; none if each may be in the morning or the evening, as in 8 bis 9 Uhr. */
+function on24Hours(times) {
+  const values = [];
+  let isClear = false;
+  for (const time of times.toReversed()) {
+    const { hour, minutes, past, half } = time;
+    let value = 60 * Number(hour) + Number(minutes ?? past ?? 0);
+    isClear ||= (minutes ?? past ?? half) !== undefined || value < 60 || value > NOON;
+    if (half) value = (value % NOON) + ("pP".includes(half) ? NOON : 0);
+    else if ("half" in time) value = modulo(values.at(-1) - 1 - modulo(values.at(-1) - 1 - value, NOON), DAY); // 10 to 2 pm
+    values.push(value);
+  }
+  const write = (value) => `${Math.floor(value / 60)}:${String(value % 60).padStart(2, "0")}`;
+  return isClear ? values.reverse().map(write) : [];
+}
+
+function modulo(number, divisor) {
+  return ((number % divisor) + divisor) % divisor;
+}
+
 /** Writes a date { year, month, day, last }, months from 0 on, in a language: mtformer/text/dates.py. */
 function writeDate({ year, month, day, last }, { base, dates }) {
   const days = [day, last].filter((each) => each).map((each) => (base === "fr" && Number(each) === 1 ? "1er" : Number(each)));
@@ -262,9 +292,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
-  const clock = CLOCKS[srcBase] && matchAt(CLOCKS[srcBase], text, 0);
   const word = largeWord(srcLanguage, true, "").exec(text);
-  if (clock && base !== srcBase) return on24Hours(clock.groups);
   if (word) {
     const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
     if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
@@ -302,12 +330,6 @@ function inFull(number, word) {
   const part = decimals.join(POINT);
   if (whole.length > MOST_DIGITS_BEFORE_LARGE || part.length > zeros || decimals.length > 1) return null;
   return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
-}
-
-function on24Hours({ hour, minutes, half }) {
-  const n = Number(asciiDigits(hour));
-  const hours = half === undefined || n > NOON ? n : (n % NOON) + ("pP".includes(half) ? NOON : 0);
-  return `${hours}:${minutes ?? "00"}`;
 }
 
 /** A text with slots: what each stands for in it, and in a translation. */

@@ -13,6 +13,7 @@ from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
 from mtformer.support.page import Asset
 from mtformer.text import languages
+from mtformer.text.clocks import describe_clocks
 from mtformer.text.dates import describe_dates
 from mtformer.text.entities import FALSE_UNITS
 from mtformer.text.lost_names import finds_lost_names
@@ -91,6 +92,7 @@ def _language(code: str) -> dict[str, Any]:
             "plurals": large_plurals(code),
         },
         "dates": describe_dates(code),
+        "clocks": describe_clocks(code),
         "unit_words": describe_units(code),
     }
 

@@ -32,7 +32,7 @@ _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
 _NO_MODAL = "(?! (?:be|have|help|not|well)(?![a-z]))"  # not "by 10 may be too late"
 _LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"  # also digits; Chinese follows without a space
 _DAYS_OF_MONTH = "3[01]|[12][0-9]|0?[1-9]"
-_TO = " (?:[-–]|to|bis(?: zum)?|au|al|a|tot|až|do|по) |[-–—/~～至到]"
+_TO = " (?:[-–]|to|bis(?: zum)?|au|al|a|tot|až|do|по) |[-–—~～至到]|(?<=[.])/"
 _DAY = (  # or several days: 24-26 December, 24.-26. Dezember, 1er au 3 mai, 12月24日至26日
     rf"(?<![0-9][.,:/-])(?<![0-9])(?P<day>{_DAYS_OF_MONTH})"
     rf"(?:(?:st|nd|rd|th|er|[.日号])?(?:{_TO})(?P<last>{_DAYS_OF_MONTH}))?"
@@ -42,7 +42,7 @@ _MONTH, _SHORT_MONTH, _ANY_MONTH = (  # the last one is also march and may
     rf"(?<![{_LETTER}])(?P<month>{names})(?![{_LETTER}])" for names in ("MONTHS", "SHORT", "ANY|SHORT")
 )
 _YEAR = rf"(?P<year>[12][0-9]{{3}})(?![{_LETTER}]|[.,:/-][0-9])"
-_END = "[\"'”’“»)]*$"  # the full stop before it is also that of the sentence
+END = "[\"'”’“»)]*$"  # the full stop before it is also that of the sentence
 _ORDINAL = "(?:st|nd|rd|th)"
 _IN, _ON, _OF = "In in", "On on By by Till till Until until Since since Before before After after From from", "to of"
 _AFTER_IN, _AFTER_ON, _AFTER_OF = (
@@ -74,7 +74,7 @@ _READ = {
     **dict.fromkeys(("es", "pt"), (rf"{_DAY} de {_MONTH}(?: de {_YEAR})?",)),
 }
 _USUALLY_READ = (rf"{_DAY} {_MONTH}(?: {_YEAR})?",)
-_WITHOUT_DAY = rf"(?<![-–/]){_MONTH}(?: de)? {_YEAR}"
+_WITHOUT_DAY = rf"(?<![^0-9][-–/]){_MONTH}(?: de)? {_YEAR}"
 _WRITTEN = {  # in brackets, what is left out without a day or a year
     "zh": "[{year}年]{month}[{day}日]",
     **dict.fromkeys(("de", "cs"), "[{day}. ]{month}[ {year}]"),
@@ -98,7 +98,7 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     names = {
         "MONTHS": "|".join(sorted(forms - _ENGLISH_VERBS, reverse=True)),
         "ANY": "|".join(sorted(forms, reverse=True)),
-        "SHORT": rf"(?:{'|'.join(sorted({*short, 'Sept', 'sept'}, reverse=True))})(?:\.(?!{_END}))?",
+        "SHORT": rf"(?:{'|'.join(sorted({*short, 'Sept', 'sept'}, reverse=True))})(?:\.(?!{END}))?",
     }
     patterns = (*_READ.get(base, _USUALLY_READ), *(() if base in _DECLINING else (_WITHOUT_DAY,)))
     return {

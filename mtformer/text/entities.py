@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from mtformer.text.clocks import find_clocks
 from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
     UNDETERMINED,
@@ -73,22 +74,12 @@ _PHONE = (
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?![\d.,:/-]\d)"
 )
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
-_HOUR, _MINUTE, _GAP = r"(?P<hour>0?\d|1\d|2[0-4])", r"(?P<minutes>[0-5]\d)", "[ \u00a0\u202f]?"
-_CLOCKS = {
-    "en": re.compile(  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
-        rf"{_HOUR}(?:[:.]{_MINUTE})?{_GAP}(?P<half>[ap])(?:m(?![{_LATIN}])|\.m(?:\.(?![\x22'”’“»)]*\Z))?)",
-        re.IGNORECASE,
-    ),
-    # 8 Uhr is left to the model, for "8 o'clock" or "8 pm", and so is 5 h, which may be a duration.
-    "de": re.compile(rf"{_HOUR}[:.]{_MINUTE}{_GAP}Uhr(?![{_LATIN}])", re.IGNORECASE),
-    "fr": re.compile(rf"{_HOUR}{_GAP}h{_GAP}{_MINUTE}(?![{_LATIN}])"),
-}
-_SHARING = re.compile(  # before 4 pm or 4 million, which may also go with the 2 of 2 to 4 pm
+_GAP = "[ \u00a0\u202f]?"
+_SHARING = re.compile(  # before 4 million, which may also go with the 2 of 2 to 4 million
     r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
     r" ?[$€£¥]?$"
 )
 _LONGEST_SHARING = 9  # characters: "2 until $"
-_NOON = 12
 _ENGLISH = "en"
 _CHINESE_LANGUAGES = ("zh", "yue")
 _WITH_MYRIADS = (*_CHINESE_LANGUAGES, "ja")
@@ -177,6 +168,7 @@ class Entity(NamedTuple):
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500.
         has_month: whether it is a date with the name of a month.
+        is_clock: whether it is a time of day that other languages write otherwise.
         unit: the sign of its unit, if that is a word: € for 5 euros.
     """
 
@@ -186,6 +178,7 @@ class Entity(NamedTuple):
     kind: str
     number: str = ""
     has_month: bool = False
+    is_clock: bool = False
     unit: str = ""
 
     @property
@@ -197,6 +190,8 @@ class Entity(NamedTuple):
         """Return it as another language writes it: 3.500 € for €3,500."""
         if self.has_month:
             return write_date(self.value, tgt_lang)
+        if self.is_clock:
+            return self.text if base_language(src_lang) == base_language(tgt_lang) else self.value
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
             minus, _, _ = self.text.partition(self.number)
@@ -236,11 +231,16 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
         return ()
     found = _numbers_and_codes(text, language)
     dates = [Entity(start, date, value, MANY, has_month=True) for start, date, value in find_dates(text, language)]
-    return sorted([*dates, *found], key=lambda each: (each.start, -each.end)) if dates else found
+    clocks = [Entity(start, clock, value, MANY, is_clock=True) for start, clock, value in find_clocks(text, language)]
+    if not dates and not clocks:
+        return found
+    known = {(each.start, each.value) for each in clocks}  # the 18:30 of "18:30 Uhr"
+    others = (each for each in found if (each.start, each.value) not in known)
+    return sorted([*dates, *clocks, *others], key=lambda each: (each.start, -each.end))
 
 
 def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
-    is_chinese, of_clock = base_language(language) in _CHINESE_LANGUAGES, _CLOCKS.get(base_language(language))
+    is_chinese = base_language(language) in _CHINESE_LANGUAGES
     for match in FOUND.finditer(text):
         kind = match.lastgroup
         is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
@@ -250,11 +250,6 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
         parts = [number[0] for number in numbers] or [match[0]]
         is_apart = not _SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
-        clock = of_clock.match(text, match.start()) if of_clock and kind in ("time", "plain") else None
-        if clock and is_apart:
-            yield Entity(match.start(), clock[0], _on_24_hours(clock), MANY, clock[0])
-            if _on_24_hours(clock) == match[0]:
-                continue
         before = text[max(0, match.start() - _LONGEST_OF_MONEY) : match.start()]
         word = large_word(language, of_money=bool(OF_MONEY.search(before))).match(text, match.end())
         if word and is_apart and kind in ("plain", "range"):
@@ -301,13 +296,6 @@ def _in_full(number: str, word: re.Match[str]) -> str:
     return str(int(whole + part.ljust(zeros, "0")))
 
 
-def _on_24_hours(clock: re.Match[str]) -> str:
-    hour, half = int(clock["hour"]), clock.groupdict().get("half", "").lower()
-    if half and hour <= _NOON:
-        hour = hour % _NOON + _NOON * (half == "p")
-    return f"{hour}:{clock['minutes'] or '00'}"
-
-
 def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
     """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
@@ -336,13 +324,9 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """Write a number with the separators of another language; what may be something else stays as it is.
 
     ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
-    keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines, and only
-    English has ``10 pm``.
+    keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines.
     """
-    of_clock, word = _CLOCKS.get(base_language(src_lang)), large_word(src_lang, of_money=True).search(text)
-    clock = of_clock.match(text) if of_clock else None
-    if clock is not None and base_language(tgt_lang) != base_language(src_lang):
-        return _on_24_hours(clock)
+    word = large_word(src_lang, of_money=True).search(text)
     if word is not None:
         number, rank = text[: word.start()], word.lastindex or 0
         plurals = large_plurals(tgt_lang)
