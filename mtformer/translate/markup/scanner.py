@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
+from mtformer.text.dates import find_dates
 from mtformer.text.languages import UNDETERMINED, has_full_stops_in_ordinals
 from mtformer.text.words import CHARACTER_WORDS
 
@@ -119,14 +120,15 @@ _PATTERNS = {
 }
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
-_HINT_AT_START = re.compile(r"\s*[-+>|\d]")
+_HINT_AT_START = re.compile(r"\s*(?:[-+>|\d·•–—]|[A-Za-z]\))")
 _UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
 LONGEST_WORD = 200  # characters; where no spaces separate words, as in Chinese and Khmer, any stretch may be text
 _LONG_WORD = re.compile(
     rf"[^\s{CHARACTER_WORDS}\u0e80-\u0fff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]{{{LONGEST_WORD + 1},}}"
 )
-_LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
-_LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))  # "3. Mai" is no item
+_LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+·•◦‣▪–—]|\d{1,3}[.)]|[A-Za-z]\)|\[[ xX]\])\s+)+")
+_LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))
+_NUMBERS_A_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or is in a heading, unlike "1. FC Köln"
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 
 
@@ -213,12 +215,18 @@ def _may_have_marks(text: str) -> bool:
 
 def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
     """Yield the marks of Markdown at the start of a line, and the bars of a table's row."""
-    line_start = _LINE_START_WITH_ORDINALS if has_full_stops_in_ordinals(src_lang) else _LINE_START
-    if start := line_start.match(text):
+    if start := _line_start(text, src_lang).match(text):
         yield Mark(0, start.end(), Role.BREAK)
     if _TABLE_ROW.fullmatch(text):
         for bar in re.finditer(r"\s*\|\s*(?::?-+:?\s*(?=\|))?", text):
             yield Mark(bar.start(), bar.end(), Role.BREAK)
+
+
+def _line_start(text: str, src_lang: str) -> re.Pattern[str]:
+    may_be_ordinal = has_full_stops_in_ordinals(src_lang) and not (
+        _NUMBERS_A_SENTENCE.match(text) and all(text[:start].strip() for start, _, _ in find_dates(text, src_lang))
+    )
+    return _LINE_START_WITH_ORDINALS if may_be_ordinal else _LINE_START
 
 
 def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list[tuple[int, int]]) -> Iterator[Mark]:
