@@ -19,8 +19,8 @@ from random import Random
 from typing import NamedTuple
 
 from mtformer.runs.folder import find_model
-from mtformer.text.dates import find_dates, write_date
-from mtformer.text.entities import lost_units, written_for
+from mtformer.text.dates import write_date
+from mtformer.text.entities import lost_units, with_numbers_for
 from mtformer.text.slots import with_slots
 from mtformer.text.unit_words import write_unit
 from mtformer.translate.translator import Translator
@@ -170,8 +170,7 @@ def is_kept(line: Line, translation: str, src_lang: str, tgt_lang: str) -> bool:
     rest = _plain(translation)
     for kind, value in sorted(line.values, key=lambda value: -len(value.text)):
         core = _core(kind, value)
-        dates = [write_date(date, tgt_lang) for _, _, date in find_dates(f"on {value}", src_lang)]
-        forms = tuple(map(_plain, (core, *dates, written_for(core, src_lang, tgt_lang))))
+        forms = tuple(map(_plain, (core, with_numbers_for(core, src_lang, tgt_lang))))
         form = next((form for form in forms if form in rest), None)
         if form is None and kind != "small number":
             return False
