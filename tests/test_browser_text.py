@@ -153,6 +153,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         "5千字节，3千字，3 Mill. dogs",
         "The Dog And The Man Of Louis XIV, In The UUID",
         "the DOG and the MAN of pH 7.4, 0.9 % NaCl and LOUIS XIV",
+        "Wow!!!! What?!?! 哇！！！ Dogs &amp; cats & cows??",
         "10⁶ or 5×10³ kg, 10⁻³ m, 2³, x², H₂O, ①②③ dogs and ⑩",
     ]
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")

@@ -19,8 +19,10 @@ from mtformer.translate.preparation import (
     by_sentences,
     copy_unknown,
     prepared,
+    single_marks,
     split_sentences,
     standard_preparations,
+    without_entities,
 )
 from mtformer.translate.translation import Translation
 
@@ -198,6 +200,35 @@ def test_notes_name_words_as_they_are_given(tokenizer: Tokenizer) -> None:
     found = Translation("", notes=("check: too long", "check: names lost: Kowalczyk kowalczyk dog", "in 2 parts"))
     [best] = tree.restored(iter([[found]]))
     assert best.notes == ("check: too long", "check: names lost: Kowalczyk KOWALCZYK DOG", "in 2 parts")
+
+
+@pytest.mark.parametrize(
+    ("given", "leaf", "translation", "expected"),
+    [
+        ("Wow!!!!", "Wow!", "Toll!", "Toll!!!!"),
+        ("Wow! he says, what??", "Wow! he says, what?", "Toll! Was? Was?", "Toll! Was?? Was?"),
+        ("What?!?!", "What?", "Was?", "Was?!?!"),
+        ("What!!", "What!", "Was???", "Was??"),
+        ("哇！！！", "哇！", "Wow!", "Wow!!!"),
+        ("What?", "What?", "Wa" + "?" * 60, "Wa?"),
+        ("Wow!!!!", "Wow!", "Toll", "Toll"),
+        ("Wow", "Wow", "Toll!", "Toll!"),
+    ],
+)
+def test_models_read_one_mark_of_several(given: str, leaf: str, translation: str, expected: str) -> None:
+    tree = prepared(given, [single_marks])
+    assert list(tree.leaves()) == [leaf]
+    [best] = tree.restored(iter([[Translation(translation)]]))
+    assert best.text == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("Tom & Jerry", "Tom & Jerry's & <"), ("Tom &amp; Jerry", "Tom &amp; Jerry&#39;s &AMP; &lt;")],
+)
+def test_entities_are_only_in_translations_of_texts_with_entities(given: str, expected: str) -> None:
+    [best] = prepared(given, [without_entities]).restored(iter([[Translation("Tom &amp; Jerry&#39;s &AMP; &lt;")]]))
+    assert best.text == expected
 
 
 def test_scripts_without_case_are_left_alone(tokenizer: Tokenizer) -> None:

@@ -47,6 +47,9 @@ const SENTENCE_END = new RegExp(
     `(?=(?<wideClosing>[”’」』）】]*))\\k<wideClosing>[${SPACE}]*(?=[^${SPACE}])`,
   "gu",
 );
+const MARKS_IN_A_ROW = /[!?！？]+/g;
+const CHARACTER_OF = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'" };
+const ENTITY = new RegExp(Object.keys(CHARACTER_OF).join("|"), "gi");
 const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
 const ORDINAL = /^(?:\p{Nd}{1,2}\.?[\-–/])?\p{Nd}{1,2}$/u; // the 24.-26 of "24.-26. Dezember"
 
@@ -62,6 +65,8 @@ function preparationsOf(tokenizer, characters, slotMaker, src, tgt, words) {
     (text) => splitSentencesOf(text, src, tgt),
     (text) => copyUnknown(text, characters, slotMaker, Boolean(slotMaker)),
     ...(words.length ? [noteUnknownWords(new Set(words), slotMaker)] : []),
+    singleMarks,
+    withoutEntities,
     (text) => casing.prepare(text),
   ];
 }
@@ -239,6 +244,26 @@ function hasOwnStop(word, { base, has_ordinals: hasOrdinals }) {
     (INITIALS.test(word) && word !== "I") ||
     (hasOrdinals && ORDINAL.test(word))
   );
+}
+
+/** Writes !!!! and ??? as one mark, since models repeat them without end, and as many in the translation. */
+function singleMarks(text) {
+  const ofText = text.match(MARKS_IN_A_ROW);
+  if (!ofText) return null;
+  const restored = (translation) => {
+    const left = [...ofText];
+    const asMany = ([mark], marks) => (marks.includes(mark) ? marks : mark.repeat(marks.length));
+    return translation.replace(MARKS_IN_A_ROW, (found) => asMany(found, left.shift() ?? "!"));
+  };
+  const single = text.replace(MARKS_IN_A_ROW, (marks) => [...marks].sort().at(-1));
+  return { parts: [single], restore: ([part]) => ({ ...part, text: restored(part.text) }) };
+}
+
+/** Writes &amp; in the translation of a text without entities as &: a model may have learned it from web pages. */
+function withoutEntities(text) {
+  if (text.search(ENTITY) >= 0) return null;
+  const restored = (translation) => translation.replace(ENTITY, (entity) => CHARACTER_OF[entity.toLowerCase()]);
+  return { parts: [text], restore: ([part]) => ({ ...part, text: restored(part.text) }) };
 }
 
 /**

@@ -4,6 +4,7 @@ What has no letter that the model knows is copied. In other texts unknown charac
 sentence is translated alone, in the casing that the model knows.
 """
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +57,8 @@ _END = re.compile(
     rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)[{_CLOSING}]*+(?:\s»(?!\S))?+\s+(?=\S)"  # a space follows; « Ah ! »
     rf"|(?<![{_FULL_WIDTH_MARKS}])[{_FULL_WIDTH_MARKS}]++(?![》〉])[”’」』）】]*+\s*(?=\S)"  # none is needed
 )
+_MARKS_IN_A_ROW = re.compile("[!?！？]+")
+_ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#39);", re.IGNORECASE)
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # the A of "A. Smith", the U.S of "U.S. team"
 _ORDINAL = re.compile(r"(?:\d{1,2}\.?[-–/])?\d{1,2}")  # the 24.-26 of "24.-26. Dezember"
 
@@ -257,6 +260,33 @@ def by_sentences(text: str, src_lang: str, tgt_lang: str) -> Change | None:
     return Change(sentences, lambda parts: joined(parts, separator_of(tgt_lang))) if len(sentences) > 1 else None
 
 
+def single_marks(text: str) -> Change | None:
+    """Write !!!! and ??? as one mark, since models repeat them without end, and as many in the translation."""
+    of_text = _MARKS_IN_A_ROW.findall(text)
+
+    def restored(parts: Sequence[Translation]) -> Translation:
+        left = iter(of_text)
+
+        def as_many(found: re.Match[str]) -> str:
+            mark, marks = found[0][0], next(left, "!")
+            return marks if mark in marks else mark * len(marks)
+
+        return replace(parts[0], text=_MARKS_IN_A_ROW.sub(as_many, parts[0].text))
+
+    return Change([_MARKS_IN_A_ROW.sub(lambda marks: max(marks[0]), text)], restored) if of_text else None
+
+
+def without_entities(text: str) -> Change | None:
+    """Write &amp; in the translation of a text without entities as &: a model may have learned it from web pages."""
+    if _ENTITY.search(text):
+        return None
+
+    def restored(parts: Sequence[Translation]) -> Translation:
+        return replace(parts[0], text=_ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), parts[0].text))
+
+    return Change([text], restored)
+
+
 class Casing:
     """Translates texts in ALL CAPS and in Title Case, and WORDS in capitals, as if they were written as usual.
 
@@ -401,5 +431,7 @@ def standard_preparations(
         partial(by_sentences, src_lang=src_lang, tgt_lang=tgt_lang),
         partial(copy, is_noted=not tokenizer.has_slots),
         *([noted] if words else []),
+        single_marks,
+        without_entities,
         Casing(tokenizer, src_lang),
     )
