@@ -412,6 +412,7 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
     ("en-de", "On 5 Dec. we, by Oct 4 they and on 3 Sept.", ["5. Dezember", "4. Oktober", "3. September"]),
     ("de-en", "Am 5. Dez. und 3. Okt., der 3. Jan und am 7. Okt.", ["5 December", "3 October", "3", "7 October"]),
     ("en-de", "May 31, June 1 and July 2; in May 5, 6 or 7", ["31. Mai", "1. Juni", "2. Juli", "5", "6", "7"]),
+    ("en-de", "until may 31ST, on June 1, July 2 or May 5 I ran", ["31. Mai", "1. Juni", "2. Juli", "5. Mai"]),
     (
         "en-de",
         "24-26 December 2024, 5 to 6 May, from 1st to 3rd May I; December 24 – 26, May 4–6, 2025, on May 5-7",

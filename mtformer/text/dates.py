@@ -31,11 +31,12 @@ _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
 _NO_MODAL = "(?! (?:be|have|help|not|well)(?![a-z]))"  # not "by 10 may be too late"
 _LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"  # also digits; Chinese follows without a space
+_ORDINAL = "(?:st|nd|rd|th|ST|ND|RD|TH)"
 _DAYS_OF_MONTH = "3[01]|[12][0-9]|0?[1-9]"
 _TO = " (?:[-–]|to|bis(?: zum)?|au|al|a|tot|až|do|по) |[-–—~～至到]|(?<=[.])/"
 _DAY = (  # or several days: 24-26 December, 24.-26. Dezember, 1er au 3 mai, 12月24日至26日
     rf"(?<![0-9][.,:/-])(?<![0-9])(?P<day>{_DAYS_OF_MONTH})"
-    rf"(?:(?:st|nd|rd|th|er|[.日号])?(?:{_TO})(?P<last>{_DAYS_OF_MONTH}))?"
+    rf"(?:(?:{_ORDINAL}|er|[.日号])?(?:{_TO})(?P<last>{_DAYS_OF_MONTH}))?"
 )
 _DAY_END = rf"(?![{_LETTER}]|[.,:/-][0-9])"
 _MONTH, _SHORT_MONTH, _ANY_MONTH = (  # the last one is also march and may
@@ -43,11 +44,11 @@ _MONTH, _SHORT_MONTH, _ANY_MONTH = (  # the last one is also march and may
 )
 _YEAR = rf"(?P<year>[12][0-9]{{3}})(?![{_LETTER}]|[.,:/-][0-9])"
 END = "[\"'”’“»)]*$"  # the full stop before it is also that of the sentence
-_ORDINAL = "(?:st|nd|rd|th)"
 _IN, _ON, _OF = "In in", "On on By by Till till Until until Since since Before before After after From from", "to of"
 _AFTER_IN, _AFTER_ON, _AFTER_OF = (
     "(?:" + "|".join(rf"(?<=(?<![{_LETTER}]){word} )" for word in words.split()) + ")" for words in (_IN, _ON, _OF)
 )
+_AFTER_DAY = "|".join(f"(?<=[0-9]{between})" for between in (", ", " and ", " or ", " to "))
 _READ = {
     "en": (
         rf"{_DAY}{_ORDINAL}?(?: of)? {_NO_VERB}{_MONTH}",
@@ -56,7 +57,7 @@ _READ = {
         rf"{_ANY_MONTH} {_DAY}{_ORDINAL}?,? {_YEAR}",
         rf"{_ANY_MONTH} {_DAY}{_ORDINAL}(?![{_LETTER}])",
         rf"{_AFTER_ON}{_ANY_MONTH} {_DAY}{_DAY_END}",
-        rf"{_AFTER_OF}{_MONTH} {_DAY}{_DAY_END}",
+        rf"(?:{_AFTER_OF}|{_AFTER_DAY}){_MONTH} {_DAY}{_DAY_END}",
         rf"(?!{_AFTER_IN}){_MONTH} {_DAY}{_DAY_END}(?=[,.;:!?)]|$| (?:and|or|to) )",  # not "In May 5 people came."
         rf"(?:{_AFTER_IN}|{_AFTER_ON}){_ANY_MONTH} {_YEAR}",
     ),
