@@ -272,8 +272,8 @@ def test_a_page_misses_the_numbers_that_python_misses(page: Page) -> None:
 
 
 def test_a_pattern_is_written_for_javascript() -> None:
-    assert in_javascript(r"(?P<a>\d[\d.\w])\w(?P=a)[^\W\d_]\Z") == (
-        r"(?<a>\p{Nd}[\p{Nd}.${WORD}])[${WORD}]\k<a>[${LETTER}]$"
+    assert in_javascript(r"(?P<a>\d[\d.\w]).\.\w(?P=a)[^\W\d_]\Z") == (
+        r"(?<a>\p{Nd}[\p{Nd}.${WORD}])[^\n]\.[${WORD}]\k<a>[${LETTER}]$"
     )
     assert in_javascript(r"\[\d[^\s\"\]]\"\s") == r"\[\p{Nd}[^${SPACE}\"\]]\"[${SPACE}]".replace(r"\"", '"')
 

@@ -34,10 +34,6 @@ const MAY_DOUBLE = {
 };
 const MOST_LETTERS_DOUBLED = 3; // of other languages
 const LONG_WORD = 8; // characters, from which on a word may repeat a part of itself
-const LOOP_IN_WORD = new RegExp(`([^${SPACE}]{1,10}?)\\1{3,}`, "gu");
-const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`; // \b
-const LOOPS_OF_WORDS = new RegExp(`(?<![${WORD}])([${WORD}][^\\n]{0,80}?)(?:[^${WORD}]+\\1${BOUNDARY}){2,}`, "giu");
-const LOOPS_OF_CHARACTERS = new RegExp(`([${WORD}][^\\n]{0,20}?)(?:[${SPACE}]*\\1){2,}`, "gu");
 const WORDS = new RegExp(`[${WORD}]+`, "gu");
 const [LONGEST, SHORTEST, SLACK] = [3, 0.25, 20]; // of the length of a translation over that of its source
 const DENSITY = 3; // characters of a spaced language that say as much as one of Chinese or Japanese

@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.text import entities, lost_names, lost_numbers, names, numbers, slots
+from mtformer.text import entities, lost_names, lost_numbers, names, numbers, repetition, slots
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
     ("NUMBER", numbers.NUMBER, "g"),
@@ -23,6 +23,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("ATTACHED_AFTER", lost_numbers.ATTACHED_AFTER, "y"),
     ("FOUND", entities.FOUND, "g"),
     ("WITH_CASING", entities.WITH_CASING, "g"),
+    ("SHARING", entities.SHARING, ""),
     ("IN_FRONT", entities.IN_FRONT, ""),
     ("BEHIND", entities.BEHIND, ""),
     ("BEFORE", entities.BEFORE, ""),
@@ -46,11 +47,14 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("DETERMINED", names.DETERMINED, ""),
     ("GENITIVE", names.GENITIVE, ""),
     ("NOUN", names.NOUN, ""),
+    ("LOOP_IN_WORD", repetition.LOOP_IN_WORD, "g"),
+    ("LOOPS_OF_WORDS", repetition.LOOPS_OF_WORDS, "g"),
+    ("LOOPS_OF_CHARACTERS", repetition.LOOPS_OF_CHARACTERS, "g"),
     ("INSIDE", lost_names.INSIDE, "g"),
 )
-_PARTS = re.compile(r"\[\^\\W\\d_\]|\\.|\(\?P<|\(\?P=(?P<name>\w+)\)|[][]")
+_PARTS = re.compile(r"\[\^\\W\\d_\]|\\.|\(\?P<|\(\?P=(?P<name>\w+)\)|[][.]")
 _IN_JAVASCRIPT = {  # with the constants of unicode.js: Python's classes are those of Unicode, JavaScript's of ASCII
-    **{r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\Z": "$", "(?P<": "(?<", r"[^\W\d_]": "[${LETTER}]"},
+    **{".": r"[^\n]", r"\d": r"\p{Nd}", r"\D": r"\P{Nd}", r"\Z": "$", "(?P<": "(?<", r"[^\W\d_]": "[${LETTER}]"},
     **{r"\w": "[${WORD}]", r"\W": "[^${WORD}]", r"\s": "[${SPACE}]", r"\S": "[^${SPACE}]"},
     **{r"\"": '"', r"\'": "'"},
     r"\b": "(?:(?<![${WORD}])(?=[${WORD}])|(?<=[${WORD}])(?![${WORD}]))",

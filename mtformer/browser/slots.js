@@ -2,10 +2,6 @@
 // Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/entities.py,
 // names.py and slots.py.
 
-const LATIN = "A-Za-z0-9_\u00c0-\u024f";
-const OPTIONAL_SPACE = "[ \\u00a0\\u202f]?";
-const SHARING = // before 4 million, which may also go with the 2 of 2 to 4 million
-  /\p{Nd} ?(?:[\-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или) ?[$€£¥]?$/u;
 const LONGEST_SHARING = 9; // characters: "2 until $"
 const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
 const BETWEEN_TIMES = /^ ?[\-–—] ?$/;

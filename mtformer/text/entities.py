@@ -75,7 +75,7 @@ _PHONE = (
 )
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 _GAP = "[ \u00a0\u202f]?"
-_SHARING = re.compile(  # before 4 million, which may also go with the 2 of 2 to 4 million
+SHARING = re.compile(  # before 4 million, which may also go with the 2 of 2 to 4 million
     r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
     r" ?[$€£¥]?$"
 )
@@ -249,7 +249,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         are_several = kind == "groups" and not _is_one_number(text, match, language)
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []
         parts = [number[0] for number in numbers] or [match[0]]
-        is_apart = not _SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
+        is_apart = not SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
         before = text[max(0, match.start() - _LONGEST_OF_MONEY) : match.start()]
         word = large_word(language, of_money=bool(OF_MONEY.search(before))).match(text, match.end())
         if word and is_apart and kind in ("plain", "range"):

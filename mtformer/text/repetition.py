@@ -13,9 +13,9 @@ FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
 _MOST_PHRASE_WORDS = 8
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
 _WORD = re.compile(r"\w+")
-_LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
-_LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
-_LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
+LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
+LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
+LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
 
 
 def repeats(text: str, language: str) -> bool:
@@ -46,8 +46,8 @@ def n_repeated_pairs(units: Sequence[str]) -> int:
 
 def without_loops(text: str, is_spaced: bool) -> str:
     """Return a text with each phrase that repeats itself once."""
-    text = _LOOPS_OF_WORDS.sub(_word_once, text) if is_spaced else _LOOPS_OF_CHARACTERS.sub(_once, text)
-    return _LOOP_IN_WORD.sub(_once, text)
+    text = LOOPS_OF_WORDS.sub(_word_once, text) if is_spaced else LOOPS_OF_CHARACTERS.sub(_once, text)
+    return LOOP_IN_WORD.sub(_once, text)
 
 
 def _word_once(loop: re.Match[str]) -> str:
@@ -62,7 +62,7 @@ def _n_repeats_in(word: str) -> int:
     """Return how often a part of a long word occurs in a row if that is four times."""
     if len(word) < _LONG_WORD or n_repeated_pairs(word) < 2:
         return 1
-    loops = (loop for loop in _LOOP_IN_WORD.finditer(word) if _has_letter(loop[1]))
+    loops = (loop for loop in LOOP_IN_WORD.finditer(word) if _has_letter(loop[1]))
     return max((len(loop[0]) // len(loop[1]) for loop in loops), default=1)
 
 
