@@ -26,17 +26,6 @@ const FEWEST_LETTERS_A_TOKEN = 2.5; // of a word that the model knows, unlike an
 const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized; a German sentence of nouns has others
 const TWINS = 0.01; // the share of words in both forms in a vocabulary of sentences that start with a capital
 
-// Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
-const ABBREVIATIONS = {
-  en:
-    "mr mrs ms dr prof rev hon gen col maj capt lt sgt gov sen rep pres st mt ft vs no nos vol fig eq pp ed eds e.g " +
-    "i.e cf approx ca al dept est jan feb mar apr jun jul aug sep sept oct nov dec",
-  de:
-    "hr fr dr prof dipl ing st nr str bzw z.b d.h u.a o.ä v.a i.d.r ca evtl ggf inkl exkl vgl abs art abb bd jh jan " +
-    "feb apr jun jul aug sep sept okt nov dez geb gest hl max min tel mio mrd sog",
-  fr: "m mm mme mlle dr st ste p.ex cf env no fig vol",
-  es: "sr sra srta dr dra d ud uds p.ej núm pág",
-};
 const FULL_STOPS = ".!?…؟۔।॥";
 const FULL_WIDTH_STOPS = "。！？｡";
 // What is in (?=(…))\1 is taken whole: no sentence starts with the second of two marks.
@@ -238,9 +227,9 @@ function wordBefore(text, end) {
 }
 
 /** Whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number. */
-function hasOwnStop(word, { base, has_ordinals: hasOrdinals }) {
+function hasOwnStop(word, { abbreviations, has_ordinals: hasOrdinals }) {
   return (
-    splitAtSpaces(ABBREVIATIONS[base] ?? "").includes(word.toLowerCase()) ||
+    abbreviations.includes(word.toLowerCase()) ||
     (INITIALS.test(word) && word !== "I") ||
     (hasOrdinals && ORDINAL.test(word))
   );

@@ -13,6 +13,7 @@ from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
 from mtformer.support.page import Asset
 from mtformer.text import languages
+from mtformer.text.abbreviations import abbreviations
 from mtformer.text.clocks import describe_clocks
 from mtformer.text.dates import describe_dates
 from mtformer.text.entities import FALSE_UNITS
@@ -79,6 +80,7 @@ def _language(code: str) -> dict[str, Any]:
     return {
         "base": base,
         "has_spaces": languages.is_written_with_spaces(code),
+        "abbreviations": abbreviations(code),
         "has_ordinals": languages.has_full_stops_in_ordinals(code),
         "letters": languages.letters_of(code),
         "numbers": {"point": point, "group": group},

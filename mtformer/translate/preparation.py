@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
+from mtformer.text.abbreviations import abbreviations
 from mtformer.text.entities import outside_codes, with_numbers_for
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, separator_of
@@ -39,15 +40,6 @@ _FEWEST_TITLE_WORDS = 3
 _FEWEST_LETTERS_A_TOKEN = 2.5  # of a word that the model knows, unlike an acronym in small letters
 _LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized; a German sentence of nouns has others
 _TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences that start with a capital
-# Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
-_ABBREVIATIONS = {
-    "en": "mr mrs ms dr prof rev hon gen col maj capt lt sgt gov sen rep pres st mt ft vs no nos vol fig eq pp ed eds "
-    "e.g i.e cf approx ca al dept est jan feb mar apr jun jul aug sep sept oct nov dec",
-    "de": "hr fr dr prof dipl ing st nr str bzw z.b d.h u.a o.ä v.a i.d.r ca evtl ggf inkl exkl vgl abs art abb bd jh "
-    "jan feb apr jun jul aug sep sept okt nov dez geb gest hl max min tel mio mrd sog",
-    "fr": "m mm mme mlle dr st ste p.ex cf env no fig vol",
-    "es": "sr sra srta dr dra d ud uds p.ej núm pág",
-}
 _CLOSING = "\"'”’»«“)\\]」』）】"
 _OPENING = "(\"'“‘„«["
 _MARKS = ".!?…؟۔।॥"
@@ -248,7 +240,7 @@ def _has_own_stop(text: str, end: int, language: str) -> bool:
     """Tell whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number."""
     word = text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
     return (
-        word.lower() in _ABBREVIATIONS.get(language, "").split()
+        word.lower() in abbreviations(language)
         or (_INITIALS.fullmatch(word) is not None and word != "I")
         or (has_full_stops_in_ordinals(language) and _ORDINAL.fullmatch(word) is not None)
     )
