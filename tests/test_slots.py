@@ -140,6 +140,8 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("fr", "5 M€, 3,5 k€ et 2 Md€", "<M>, <M> et <F>"),
         ("de", "1,5 Mio. sind 3 Millionen €, 9 am", "<M> sind <M>, <M> am"),
         ("de", "Es kostet 2 Mio.", "Es kostet <M>."),
+        ("de", "10 Bio-Eier, 3 Bio Äpfel, 5 Bio. sind", "<M> Bio-Eier, <F> Bio Äpfel, <M> sind"),
+        ("cs", "5 mil. korun, 2 mld. lidí, ušel 5 mil.", "<M> korun, <M> lidí, ušel <M> mil."),
         ("de", "Um 8 Uhr, 8.05 UHR, von 8 bis 17:30 Uhr", "Um <M> Uhr, <M>, von <M> bis <M>"),
         ("fr", "à 18h30, pendant 5 h", "à <M>, pendant <M> h"),
         ("de", "„Es kostet 2 Mrd.“", "„Es kostet <M>.“"),
@@ -448,12 +450,13 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
     ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
+    ("de-en", "Ruf 0171 1111.5 an", ["0171", "1111.5"]),
     ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "10", "1"]),
     ("en-de", "The scores are 11, 12, 13.5, 14 and 20.", ["11, 12, 13,5, 14", "20"]),
 ]
 CODES = (  # one slot each
-    "(030) 123-4567|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|0x1F|3f2a9c1|foo_bar|"
-    "VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000"
+    "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
+    "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000"
 ).split("|")
 
 
@@ -512,6 +515,9 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         "",
     ),
     ("cs-zh", "5 km, 5 kilometrů, 10 minut", ["5 km", "5公里", "10分钟"], "5公里, 10"),
+    ("cs-en", "v 8 hodin, v roce 2010 jen 5 jenů, 1 jen", ["8", "2010", "5 yen", "1 yen"], "8, 2010, 5, 1 yen"),
+    ("en-pl", "1 yen, 5 yen", ["1 jen", "5 jenów"], "5 jenów"),
+    ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
     ("da-ru", "5 kilometer", ["5"], "5"),
 ]
 
@@ -542,7 +548,9 @@ def test_a_code_has_one_slot(code: str) -> None:
     assert list(found.fillings.values()) == [code]
 
 
-@pytest.mark.parametrize("text", ["Lehrer_in", "World War II", "a 5-millimeter gun", "I see V and X"])
+@pytest.mark.parametrize(
+    "text", ["Lehrer_in", "jede_r", "liebe student_innen", "World War II", "a 5-millimeter gun", "I see V and X"]
+)
 def test_what_looks_like_a_code_is_none(text: str) -> None:
     found = with_slots(text, "de", "en")
     assert found is None or not found.names

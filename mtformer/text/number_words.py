@@ -51,13 +51,13 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
         (
             "en thousand million billion|bn trillion|tn",
             rf"de tausend|Tsd{_STOP}? Millionen|Million|Mio{_STOP}? Milliarden|Milliarde|Mrd{_STOP}? "
-            rf"Billionen|Billion|Bio{_STOP}?",
+            rf"Billionen|Billion|Bio{_STOP}",
             r"fr mille millions?(?:_de|_d['’])? milliards?(?:_de|_d['’])? billions?(?:_de|_d['’])?",
             "es mil(?!_mill) mill(?:ón|ones)(?:_de)? mil_millones(?:_de)? bill(?:ón|ones)(?:_de)?",
             "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",
             "nl duizend miljoen miljard biljoen",
             "sv tusen miljoner|miljon miljarder|miljard biljoner|biljon",
-            "cs tisíc[eů]? mili[oó]n[yůu]? miliard[ay]? bili[oó]n[yůu]?",
+            rf"cs tisíc[eů]? mili[oó]n[yůu]?|mil{_STOP} miliard[ay]?|mld{_STOP} bili[oó]n[yůu]?",
             "pl tysi(?:ąc[ea]?|ęcy) milion(?:y|ów|a)? miliard(?:y|ów|a)? bilion(?:y|ów|a)?",
             "ru тысяч[аи]? миллион(?:а|ов)? миллиард(?:а|ов)? триллион(?:а|ов)?",
         ),
