@@ -231,7 +231,7 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     if not _MAY_BE_FOUND.search(text):
         return ()
     found = _numbers_and_codes(text, language)
-    dates = [Entity(start, date, value, MANY, has_month=True) for start, date, value in find_dates(text, language)]
+    dates = [Entity(*date, MANY, has_month=True) for date in dict.fromkeys(find_dates(text, language))]
     clocks = [Entity(start, clock, value, MANY, is_clock=True) for start, clock, value in find_clocks(text, language)]
     if not dates and not clocks:
         return found
