@@ -19,7 +19,8 @@ from mtformer.explain.tokens import Spelling
 from mtformer.search.engine import ScoreRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text import entities
-from mtformer.text.entities import outside_codes, written_for
+from mtformer.text.codes import outside_codes
+from mtformer.text.entities import written_for
 from mtformer.text.glossary import Glossary
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair

@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.text import entities, lost_names, lost_numbers, names, numbers, repetition, slots
+from mtformer.text import codes, entities, lost_names, lost_numbers, names, numbers, repetition, slots
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
     ("NUMBER", numbers.NUMBER, "g"),
@@ -22,7 +22,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("ATTACHED_BEFORE", lost_numbers.ATTACHED_BEFORE, ""),
     ("ATTACHED_AFTER", lost_numbers.ATTACHED_AFTER, "y"),
     ("FOUND", entities.FOUND, "g"),
-    ("WITH_CASING", entities.WITH_CASING, "g"),
+    ("WITH_CASING", codes.WITH_CASING, "g"),
     ("SHARING", entities.SHARING, ""),
     ("IN_FRONT", entities.IN_FRONT, ""),
     ("BEHIND", entities.BEHIND, ""),

@@ -5,29 +5,29 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
+from mtformer.text.codes import LATIN
 from mtformer.text.dates import END
 from mtformer.text.languages import base_language
 
-_LATIN = r"A-Za-z0-9_\u00c0-\u024f"
 _GAP = "[ \u00a0\u202f]?"
 _HOUR, _HOUR_OF_HALF = "(?P<hour>1[0-9]|2[0-4]|0?[0-9])", "(?P<hour>1[0-2]|0?[0-9])"
 _MINUTES = "(?P<minutes>[0-5][0-9])"
 _READ = {  # a time, what follows the last one of several, and what stands between them
     "en": (  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
         rf"{_HOUR_OF_HALF}(?:[:.]{_MINUTES})?",
-        rf"{_GAP}(?P<half>[AaPp])(?:[Mm](?![{_LATIN}])|\.[Mm](?:\.(?!{END}))?)",
+        rf"{_GAP}(?P<half>[AaPp])(?:[Mm](?![{LATIN}])|\.[Mm](?:\.(?!{END}))?)",
         "to|till|until|and|or|&",
     ),
     "de": (  # 8 Uhr 30, but not "8 Uhr 30 Leute"; 5 h and 5:15 h may be durations
         rf"{_HOUR}(?:[:.]{_MINUTES})?",
-        rf"(?:{_GAP}[Uu][Hh][Rr](?![{_LATIN}])(?: (?P<past>[0-5][0-9])"
-        rf"(?![{_LATIN}%-]|[.,:/]?[0-9]| (?:[A-ZÄÖÜ%€$]|(?:[ck]?m|k?g|l)(?![{_LATIN}]))))?"
-        rf"|(?<=\.[0-5][0-9]){_GAP}h(?![{_LATIN}]))",
+        rf"(?:{_GAP}[Uu][Hh][Rr](?![{LATIN}])(?: (?P<past>[0-5][0-9])"
+        rf"(?![{LATIN}%-]|[.,:/]?[0-9]| (?:[A-ZÄÖÜ%€$]|(?:[ck]?m|k?g|l)(?![{LATIN}]))))?"
+        rf"|(?<=\.[0-5][0-9]){_GAP}h(?![{LATIN}]))",
         "bis|und|oder",
     ),
-    "fr": (rf"{_HOUR}{_GAP}h{_GAP}{_MINUTES}(?![{_LATIN}])", "", "à|et|ou"),
+    "fr": (rf"{_HOUR}{_GAP}h{_GAP}{_MINUTES}(?![{LATIN}])", "", "à|et|ou"),
 }
-_START = rf"(?<![{_LATIN}$€£¥])(?<![0-9][.,:/–-])"
+_START = rf"(?<![{LATIN}$€£¥])(?<![0-9][.,:/–-])"
 _DASHES = ("-", "–", "—")
 _NOON, _DAY = 12 * 60, 24 * 60  # minutes
 

@@ -1,11 +1,12 @@
-"""Numbers and codes in texts, which a translation keeps, and how another language writes the numbers."""
+"""Numbers, dates and codes in texts, which a translation keeps, and how another language writes the numbers."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from mtformer.text.clocks import find_clocks
+from mtformer.text.codes import CODES, CURRENCY, LATIN, PLACEHOLDER
 from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
     UNDETERMINED,
@@ -33,38 +34,6 @@ from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, wri
 MANY, FEW, NAME = "many", "few", "names"
 SLOT = re.compile("[\ue000-\ue00f]")  # what stands for them in the texts of a model; see mtformer.text.slots
 
-_LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
-_CHINESE = r"\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
-_TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"
-_ADDRESS = (
-    rf"(?:https?://|www\.|HTTPS?://|WWW\.)[^\s<>\"'{_CHINESE}]+(?<![.,;:!?)\]])"
-    rf"|(?<![{_LATIN}.+-])[{_LATIN}.+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+"
-    # Domains of most countries are also words, before which a space may be missing.
-    rf"|(?<![{_LATIN}.-])(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()})(?![{_LATIN}-])"
-    rf"(?:/[^\s<>\"'{_CHINESE}]*(?<![.,;:!?)\]]))?"
-)
-_PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{_LATIN}])"  # {{user}}, ${first}, {0}
-_EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
-_TECHNICAL = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"  # ISO 8601
-    r"|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}"  # UUID, MAC
-    r"|0x[0-9A-Fa-f]+|[0-9]+[a-f]+[0-9][0-9a-f]*|[0-9]+\^-?[0-9]+|[0-9](?:\.[0-9]+)?e[+-]?[0-9]+"  # 3f2a9c1, 10^6, 1e-5
-    r"|[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*|localhost:[0-9]+"  # 2.10.3-beta.1
-    r"|[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+"  # snake_case, not jede_r
-)
-_CODE = (  # report_2.pdf, DE89 3704 0044 0532 0130 00, mp3, v2.0, COVID-19, 3D, 12345-AB
-    rf"(?<![{_LATIN}.-])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{_LATIN}])|"
-    rf"(?<![{_LATIN}.-])[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
-    rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?(?![{_LATIN}-])|"
-    rf"(?<![{_LATIN}.-])(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)"
-    rf"(?:[-_.][A-Za-z0-9]+)*(?![{_LATIN}-])|"
-    rf"(?<![{_LATIN}.-])(?:{_TECHNICAL})(?![{_LATIN}-])|"
-    rf"(?<=[a-z] )(?<!World War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{_LATIN}'’-])|"  # Louis XIV
-    rf"(?<![{_LATIN}.-])[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*(?![{_LATIN}-])"  # but not 90-PS-Motor
-)
-_CODES = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}|{_CODE}")
-_CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
-WITH_CASING = re.compile(rf"{_CODES.pattern}|(?<![{_LATIN}])(?:{_CURRENCY})(?![{_LATIN}])")
 _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
@@ -90,7 +59,7 @@ _AS_ASCII = str.maketrans(
 )
 _MONTH = "月"
 FOUND = re.compile(
-    rf"(?P<slot>{SLOT.pattern})|(?P<code>{_CODES.pattern})|(?P<phone>{_PHONE})"
+    rf"(?P<slot>{SLOT.pattern})|(?P<code>{CODES})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
     rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
     r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
@@ -108,11 +77,11 @@ IN_FRONT = re.compile(rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN
 BEHIND = re.compile(  # not 5 M€
     rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
-BEFORE = re.compile(rf"(?<![{_LATIN}])(?:{_DOLLAR}|{_SIGN}|{_CURRENCY}){_GAP}$")
+BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){_GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 ATTACHED = re.compile(  # 5k, £2.5k, 4.5M people, 100+
-    rf"[kMB](?![{_LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])"
+    rf"[kMB](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])"
 )
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
@@ -128,8 +97,8 @@ _UNIT = (
 )
 _PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-    rf"{_GAP}(?!{_PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{_CURRENCY})(?![{_LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
-    rf"|[%％‰℃℉]|°[CF]?(?![{_LATIN}])|(?:{_UNIT})(?:{_PER})?(?!['’-]?[{_LATIN}]|/))"
+    rf"{_GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
+    rf"|[%％‰℃℉]|°[CF]?(?![{LATIN}])|(?:{_UNIT})(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
@@ -368,15 +337,6 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.suits(tgt_lang)]
     there = {entity.value for entity in find_entities(translation, tgt_lang)} if amounts else ()
     return [amount.text for amount in amounts if amount.value not in there]
-
-
-def outside_codes(change: Callable[[str], str], text: str) -> str:
-    """Change a text, but not the addresses, placeholders, currencies, names of files and other codes in it."""
-    parts, place = [], 0
-    for code in WITH_CASING.finditer(text):
-        parts += [change(text[place : code.start()]), code[0]]
-        place = code.end()
-    return "".join([*parts, change(text[place:])])
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

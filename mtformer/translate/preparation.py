@@ -13,7 +13,8 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 from mtformer.text.abbreviations import abbreviations
-from mtformer.text.entities import outside_codes, with_numbers_for
+from mtformer.text.codes import outside_codes
+from mtformer.text.entities import with_numbers_for
 from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, separator_of
 from mtformer.text.slots import places_for_slots

@@ -1,0 +1,48 @@
+"""Codes in texts, which a translation keeps as they are: addresses, placeholders, names of files, words with digits."""
+
+import re
+from collections.abc import Callable
+
+LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
+CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
+PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{LATIN}])"  # {{user}}, ${first}, {0}
+_NO_URL = r"\s<>\"'\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"  # also what is Chinese
+_TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also words, and a space may be missing
+_EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
+_START, _END = rf"(?<![{LATIN}.-])", rf"(?![{LATIN}-])"
+_HEX = "[0-9A-Fa-f]"
+# In order: of two that match at one place, the first wins.
+_CODES = {
+    "URL": rf"(?:https?://|www\.|HTTPS?://|WWW\.)[^{_NO_URL}]+(?<![.,;:!?)\]])",
+    "e-mail": rf"(?<![{LATIN}.+-])[{LATIN}.+-]+@[{LATIN}-]+(?:\.[{LATIN}-]+)+",
+    "domain": rf"{_START}(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()}){_END}"
+    rf"(?:/[^{_NO_URL}]*(?<![.,;:!?)\]]))?",
+    "placeholder": PLACEHOLDER,
+    "file": rf"{_START}[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
+    "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
+    rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
+    "word with digits": rf"{_START}(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # mp3, COVID-19
+    rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)(?:[-_.][A-Za-z0-9]+)*{_END}",  # 3D
+    "number with letters": rf"{_START}[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*{_END}",  # 12345-AB, but not 90-PS-Motor
+    "time": rf"{_START}[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:\.[0-9]+)?)?"  # ISO 8601
+    rf"(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?{_END}",
+    "UUID": rf"{_START}{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}{_END}",
+    "MAC": rf"{_START}{_HEX}{{2}}(?::{_HEX}{{2}}){{5}}{_END}",
+    "hexadecimal": rf"{_START}(?:0x{_HEX}+|[0-9]+[a-f]+[0-9][0-9a-f]*){_END}",  # also 3f2a9c1 and 1e5
+    "power": rf"{_START}(?:[0-9]+\^-?[0-9]+|[0-9](?:\.[0-9]+)?e[+-]?[0-9]+){_END}",  # 10^6, 1.5e-5
+    "version": rf"{_START}[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
+    "host": rf"{_START}localhost:[0-9]+{_END}",
+    "identifier": rf"{_START}(?:[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",  # not jede_r
+    "numeral": rf"(?<=[a-z] )(?<!World War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
+}
+CODES = "|".join(_CODES.values())
+WITH_CASING = re.compile(rf"{CODES}|(?<![{LATIN}])(?:{CURRENCY})(?![{LATIN}])")
+
+
+def outside_codes(change: Callable[[str], str], text: str) -> str:
+    """Change a text, but not the addresses, placeholders, currencies, names of files and other codes in it."""
+    parts, place = [], 0
+    for code in WITH_CASING.finditer(text):
+        parts += [change(text[place : code.start()]), code[0]]
+        place = code.end()
+    return "".join([*parts, change(text[place:])])
