@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the languages, and sett
     "byte, identity": ("en", "de", {"type": "byte", "vocab_size": None, "normalization": "identity"}),
 }
 MAX_LENGTH = 30  # tokens: longer lines are cut
-WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en", "en-zh", "da-ru"]
+WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en", "en-zh", "da-ru", "cs-en"]
 
 
 def header_of(src_lang: str, tgt_lang: str, directions: tuple[str, ...] = ()) -> Header:

@@ -32,7 +32,8 @@ _CODES = {
     "power": rf"{_START}(?:[0-9]+\^-?[0-9]+|[0-9](?:\.[0-9]+)?e[+-]?[0-9]+){_END}",  # 10^6, 1.5e-5
     "version": rf"{_START}[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "host": rf"{_START}localhost:[0-9]+{_END}",
-    "identifier": rf"{_START}(?:[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",  # not jede_r
+    # But not German jede_r and lehrer_innen.
+    "identifier": rf"{_START}(?:[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
     "numeral": rf"(?<=[a-z] )(?<!World War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
 }
 CODES = "|".join(_CODES.values())
