@@ -627,11 +627,7 @@ def test_pairs_get_the_same_slots_on_both_sides() -> None:
         ("At 9:30 pm, 8:10 am", "Um 21:30, um 8:10 früh", ("At <M>, <M>", "Um <M>, um <M> früh")),
         ("At 7-9 pm, 5 pm", "Um 19–21 Uhr, um 17 Uhr", ("At <M>, <M>", "Um <M>, um <M>")),
         ("At 9:30 pm, 8 o'clock", "Um 21.30 Uhr, 8 Uhr", ("At <M>, <M> o'clock", "Um <M>, <M> Uhr")),
-        (
-            "The train to May 5 or in May 2024",
-            "Bis 5. Mai oder Mai 2024",
-            ("The train to <M> or in <M>", "Bis <M> oder <M>"),
-        ),
+        ("Up to June 5 or in June 2024", "Bis 5. Juni, im Juni 2024", ("Up to <M> or in <M>", "Bis <M>, im <M>")),
         ("10-20 of 10 km", "10–20 von 10 km", ("<M> of <M>", "<M> von <M>")),
         ("10-20 of us", "10 bis 20 von uns", ("<M>-<M> of us", "<M> bis <M> von uns")),
         ("5 km and 5 dogs", "5 Hunde und 5 km", ("<M> and <M> dogs", "<M> Hunde und <M>")),
