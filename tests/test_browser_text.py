@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the languages, and sett
     "byte, identity": ("en", "de", {"type": "byte", "vocab_size": None, "normalization": "identity"}),
 }
 MAX_LENGTH = 30  # tokens: longer lines are cut
-WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en", "en-zh", "da-ru", "cs-en"]
+WITH_SLOTS = ["en-de", "de-en", "fr-cs", "cs-zh", "zh-en", "en-zh", "da-ru", "cs-en", "en-pl"]
 
 
 def header_of(src_lang: str, tgt_lang: str, directions: tuple[str, ...] = ()) -> Header:
@@ -116,7 +116,12 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
     made["slots"] = (
         header_of("mul", "mul", tuple(WITH_SLOTS)).model_copy(update={"known_words": words}),
         train_tokenizer(
-            PAIRS, slots, "en", "de", adjust=True, control_symbols=["<2de>", "<2en>", "<2cs>", "<2zh>", "<2ru>"]
+            PAIRS,
+            slots,
+            "en",
+            "de",
+            adjust=True,
+            control_symbols=["<2de>", "<2en>", "<2cs>", "<2zh>", "<2ru>", "<2pl>"],
         ),
     )
     made["adopted unigram"] = (header_of("en", "de"), Tokenizer(adopt(unigram, user_symbols=symbols)))
