@@ -11,6 +11,8 @@ _TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
 _START, _END = rf"(?<![{LATIN}.-])", rf"(?![{LATIN}-])"
 _HEX = "[0-9A-Fa-f]"
+# A capitalized word of four letters or more; not Spanish "siglo XX", Italian "Nel XX secolo" or World War II
+_NAME_BEFORE = "|".join(rf"(?<=[A-Z\u00c0-\u00de][a-z\u00df-\u024f]{{{n}}} )" for n in range(3, 12))
 # In order: of two that match at one place, the first wins.
 _CODES = {
     "URL": rf"(?:https?://|www\.|HTTPS?://|WWW\.)[^{_NO_URL}]+(?<![.,;:!?)\]])",
@@ -34,7 +36,7 @@ _CODES = {
     "host": rf"{_START}localhost:[0-9]+{_END}",
     # But not German jede_r and lehrer_innen.
     "identifier": rf"{_START}(?:[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
-    "numeral": rf"(?<=[a-z] )(?<!World War )(?=[IVX]{{2}})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
+    "numeral": rf"(?=[IVX]{{2}})(?:{_NAME_BEFORE})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
 }
 CODES = "|".join(_CODES.values())
 WITH_CASING = re.compile(rf"{CODES}|(?<![{LATIN}])(?:{CURRENCY})(?![{LATIN}])")

@@ -13,7 +13,7 @@ _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
 # What does not follow, with and without spaces between words: 5 euro-zone, 1米8 (1.8 m), 5米饭.
-_END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉0-9])"}
+_END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级0-9])"}
 
 
 @cache
