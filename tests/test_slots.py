@@ -517,6 +517,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ),
     ("cs-zh", "5 km, 5 kilometrů, 10 minut", ["5 km", "5公里", "10分钟"], "5公里, 10"),
     ("cs-en", "v 8 hodin, v roce 2010 jen 5 jenů, 1 jen", ["8", "2010", "5 yen", "1 yen"], "8, 2010, 5, 1 yen"),
+    ("en-pl", "1 yen, 5 yen", ["1 jen", "5 jenów"], "5 jenów"),
     ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
     ("da-ru", "5 kilometer", ["5"], "5"),
 ]
