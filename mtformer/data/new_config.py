@@ -49,11 +49,13 @@ def config_of_files(
         The config.
 
     Raises:
-        UserError: a file is missing, its language is not known, the settings are wrong, or there is a config of that
-            name for other text.
+        UserError: a file is missing or both are one, a language is not known, the settings are wrong, or there is a
+            config of that name for other text.
     """
     for path, option in ((src, "--src"), (tgt, "--tgt")):
         _require_file(path, option)
+    if src == tgt:
+        raise UserError(f"--src and --tgt are the same file, {src}")
     pair = _languages(src, tgt, languages)
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
     places = {

@@ -14,9 +14,9 @@ _ABBREVIATIONS = {
     "de": "abb abs allg anm art art.-nr aufl bd bes bio bsp bzgl bzw ca dipl dr ehem evtl exkl fam fr geb gem gest ggf "
     "hbf hl hr hrsg ing inkl insb jh jhd kap lfd lt max min mind mio mrd nr prof sek sog st std stk str tab tel "
     "tel.-nr tsd v.chr n.chr vgl zzgl zzt jan feb apr jun jul aug sep sept okt nov dez",
-    "en": "adm al approx bros ca capt cf ch cmdr col cpl dept dr ed eds eq est ext fig figs ft gen gov hon incl lt maj "
-    "messrs mr mrs ms mt no nos pp pres prof pt pvt rep rev sen sgt st tel viz vol vs jan feb mar apr jun jul aug sep "
-    "sept oct nov dec",
+    "en": "adm al approx bros ca capt cf ch cmdr col cpl dept dr ed eds eq est excl ext fig figs ft gen gov hon "
+    "incl lt maj messrs mr mrs ms mt no nos pp pres prof pt pvt rep rev sen sgt st tel viz vol vs jan feb "
+    "mar apr jun jul aug sep sept oct nov dec",
     "es": "aprox arq art av avda cap cnel ctra dr dra dña ee ee.uu fig gral ing lic máx mín núm núms p.ej pág págs "
     "prof profa sr sra sras sres srta tel tfno tte ud uds vd vds vol ene feb abr jun jul ago sept oct nov dic",
     "fr": "av bd cf chap dr env fig lt me mgr mlle mlles mm mme mmes no p.ex pp pr prof réf st ste tél vol janv févr "
