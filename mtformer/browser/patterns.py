@@ -29,7 +29,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("BEFORE", entities.BEFORE, ""),
     ("OF_MONEY", entities.OF_MONEY, ""),
     ("ATTACHED", entities.ATTACHED, "y"),
-    ("MINUS", entities.MINUS, ""),
+    ("SIGN_BEFORE", entities.SIGN_BEFORE, ""),
     ("AFTER", entities.AFTER, "y"),
     ("DASH", entities.DASH, "y"),
     ("ALONE", entities.ALONE, "y"),

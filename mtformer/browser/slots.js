@@ -87,8 +87,8 @@ class SlotMaker {
     const written = text.replace(number, () => inTarget);
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
     const plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
-    if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<minus>$<amount>\u00a0$<sign>");
-    return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<minus>$<sign>$<amount>") : plain;
+    if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<before>$<amount>\u00a0$<sign>");
+    return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<before>$<sign>$<amount>") : plain;
   }
 
   candidates(text, units) {
@@ -214,7 +214,7 @@ function isOneNumber(text, start, groups, language) {
   );
 }
 
-/** A number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1. */
+/** A number of a text, and its sign, with its unit or currency, and alone unless it is a 1 before a noun. */
 function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
@@ -225,7 +225,7 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const word = before || found ? null : unitWord(text, past, language);
   const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
-  const sign = MINUS.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : "";
+  const sign = SIGN_BEFORE.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : "";
   const place = before ? start : start - sign.length;
   const isArticle = values.join() === "1" && !sign && matchAt(ALONE, text, end) === null;
   const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number }];

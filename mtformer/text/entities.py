@@ -38,7 +38,7 @@ _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
     r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
-_PHONE = (
+_PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 67
     r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
     r"|(?:\+\d{1,3} ?)?\((?:0|0?\d{2,4})\)[ /-]?\d{2,}(?:[ /-]\d{2,}|-\d){1,4}(?![\d:])"
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
@@ -73,9 +73,9 @@ _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
 _SIGNS_BEFORE = "-−–+±~≈<>≤≥"
-IN_FRONT = re.compile(rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+IN_FRONT = re.compile(rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
-    rf"^(?P<minus>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
+    rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
 BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){_GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
@@ -86,7 +86,7 @@ ATTACHED = re.compile(  # 5k, £2.5k, 4.5M people, 100+
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
-MINUS = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5 and -€5, also +5 and ±5, but not of 3-5 and A-5
+SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
 _MINUS_SIGNS = "[−–]"
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
@@ -164,16 +164,16 @@ class Entity(NamedTuple):
             return self.text if base_language(src_lang) == base_language(tgt_lang) else self.value
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
-            minus, _, _ = self.text.partition(self.number)
-            return minus + number + write_unit(self.unit, self.number, tgt_lang)
+            sign, _, _ = self.text.partition(self.number)
+            return sign + number + write_unit(self.unit, self.number, tgt_lang)
         written = self.text.replace(self.number, number)
         if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
             return written
         written = DASH.sub("", written.translate(_AS_ASCII))
         if has_signs_behind(tgt_lang):
-            return IN_FRONT.sub("\\g<minus>\\g<amount>\u00a0\\g<sign>", written)
+            return IN_FRONT.sub("\\g<before>\\g<amount>\u00a0\\g<sign>", written)
         if base_language(tgt_lang) == _ENGLISH:
-            return BEHIND.sub("\\g<minus>\\g<sign>\\g<amount>", written)
+            return BEHIND.sub("\\g<before>\\g<sign>\\g<amount>", written)
         return written
 
     def with_slot(self, slot: str) -> str:
@@ -267,7 +267,7 @@ def _in_full(number: str, word: re.Match[str]) -> str:
 
 
 def _amounts(text: str, start: int, number: str, value: str, language: str) -> Iterator[Entity]:
-    """Yield a number of a text, and its minus, with its unit or currency if it has one, and alone unless it is 1."""
+    """Yield a number of a text, and its sign, with its unit or currency, and alone unless it is a 1 before a noun."""
     end, kind = start + len(number), FEW if re.split("[-x]", value)[-1] in _FEW_VALUES else MANY
     before = BEFORE.search(text[max(0, start - _LONGEST_BEFORE_NUMBER) : start])
     dash = DASH.match(text, end)
@@ -277,7 +277,7 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
-    if MINUS.search(text[max(0, first - 2) : first]):
+    if SIGN_BEFORE.search(text[max(0, first - 2) : first]):
         first, start = first - 1, start if before else start - 1
         value = f"{re.sub(_MINUS_SIGNS, '-', text[first])}{value}"
     if word:

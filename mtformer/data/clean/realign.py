@@ -105,7 +105,7 @@ def align(score: Score, log_odds: Floats) -> list[Passage]:
         _with_exact_borders  (0, 100, 0) (100, 992, -8)
 
     Args:
-        score: tells which sources and targets are translations.
+        score: gives the log odds of sources for being misaligned with targets.
         log_odds: those of the text as it stands.
 
     Returns:
