@@ -21,7 +21,6 @@ _CONTEXT.set_forkserver_preload(
         "mtformer.training.run",
         "mtformer.report.writing",
         "mtformer.cli.app",
-        "torch._dynamo",  # which optimizers import
         "torch.distributed.fsdp",
     ]
 )

@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -156,3 +158,20 @@ def test_frozen_parameters_are_left_to_no_optimizer(optimizer: str) -> None:
     optimizers = make_optimizers(model, TrainingConfig.model_validate({"optimizer": optimizer}))
     held = {id(parameter) for o in optimizers for group in o.param_groups for parameter in group["params"]}
     assert held == {id(parameter) for parameter in model["embedding"].parameters()}
+
+
+def test_optimizers_do_not_import_torchs_compiler() -> None:
+    code = """
+import sys
+import torch
+from mtformer.config import TrainingConfig
+from mtformer.training.optimizer import make_optimizers
+
+model = torch.nn.ModuleDict({"layers": torch.nn.Linear(2, 2)})
+model["layers"](torch.ones(1, 2)).sum().backward()
+for name in ("adam", "adamw", "muon"):
+    for optimizer in make_optimizers(model, TrainingConfig(optimizer=name)):
+        optimizer.step()
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

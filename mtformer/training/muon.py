@@ -1,5 +1,6 @@
 """Muon: gradient descent with momentum whose updates are orthogonal matrices (Jordan et al. 2024)."""
 
+import inspect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ class Muon(torch.optim.Muon):
     that emulate it take 5 to 80 times as long for a step. Besides, this class orthogonalizes all matrices of a shape
     together, each of those that a weight stacks on its own, and each matrix of a sharded model as a whole.
     """
+
+    add_param_group = inspect.unwrap(torch.optim.Muon.add_param_group)  # its wrapper imports torch's compiler
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """Optimizers and learning rate schedules (section 5.3 of the paper)."""
 
+import inspect
 import math
 from typing import Literal
 
@@ -19,6 +20,17 @@ WARMUP_SHARES: dict[Literal["pre", "post"], float] = {"pre": 0.1, "post": 1 / 3}
 _DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
+class _Adam(torch.optim.Adam):
+    """Adam without torch's wrappers of its methods, which import the compiler and so delay each start by a second."""
+
+    add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+
+class _AdamW(_Adam, torch.optim.AdamW):
+    """AdamW likewise."""
+
+
 def make_optimizers(
     model: nn.Module, config: TrainingConfig, threads: Threads | None = None
 ) -> list[torch.optim.Optimizer]:
@@ -31,12 +43,12 @@ def make_optimizers(
     vectors = [parameter for parameter in parameters.values() if parameter.dim() <= 1]
     matrices = {name: parameter for name, parameter in parameters.items() if parameter.dim() > 1}
     if config.optimizer == "adam":
-        return [torch.optim.Adam([*matrices.values(), *vectors], lr=0.0, betas=_BETAS, eps=_EPS, fused=True)]
+        return [_Adam([*matrices.values(), *vectors], lr=0.0, betas=_BETAS, eps=_EPS, fused=True)]
     hidden = {name: parameter for name, parameter in matrices.items() if "layers" in name}
     others = [parameter for name, parameter in matrices.items() if "layers" not in name]
     by_adamw = others if config.optimizer == "muon" else [*hidden.values(), *others]
     groups = [{"params": by_adamw, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
+    adamw = _AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
     if config.optimizer != "muon" or not hidden:
         return [adamw]
     n_matrices = stacked_matrices(model)
