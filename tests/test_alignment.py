@@ -2,9 +2,10 @@
 
 import json
 import unicodedata
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -328,7 +329,7 @@ def test_training_chooses_heads_and_the_bundle_keeps_them(trained: Project, tmp_
         load_bundle(tmp_path / "spoiled.safetensors")
 
 
-def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: Tokenizer) -> None:
+def test_a_head_that_links_words_consistently_is_chosen_among_others() -> None:
     """Attention is written by hand: head (1, 0) of the step that reads a token looks at the same word, others not."""
     rng = np.random.default_rng(1)
     sources = [[*rng.integers(10, 40, 8).tolist(), EOS_ID] for _ in range(60)]
@@ -339,6 +340,19 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: 
         drawn[1, 0, 1:] = torch.eye(9)[:8]
         return drawn / drawn.sum(dim=-1, keepdim=True)
 
+    assert chosen_by(weights, sources, targets) == [AlignmentHead(layer=1, head=0, reading=True)]
+
+
+def test_a_head_is_chosen_even_if_no_word_says_anything_about_its_translation() -> None:
+    pairs = list(product((10, 11), range(20, 26)))
+    sources, targets = [[src, EOS_ID] for src, _ in pairs], [[tgt] for _, tgt in pairs]
+    assert len(chosen_by(lambda _: torch.ones(2, 2, 2, 2), sources, targets)) == 1
+
+
+def chosen_by(
+    weights: Callable[[int], torch.Tensor], sources: list[list[int]], targets: list[list[int]]
+) -> list[AlignmentHead]:
+    """Return the heads chosen of a model with 2 layers and 2 heads whose attention in each pair is ``weights``."""
     sizes = ModelConfig(d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2)
     model = Transformer(sizes.architecture(src_vocab_size=300, tgt_vocab_size=300, joint=True, max_length=16))
     with pytest.MonkeyPatch.context() as patch:
@@ -346,8 +360,7 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: 
             "mtformer.search.alignment.cross_attention",
             lambda model, sources, targets: ((place, weights(place)) for place in range(len(sources))),
         )
-        chosen = choose_heads(model, sources, targets)
-    assert chosen == [AlignmentHead(layer=1, head=0, reading=True)]
+        return choose_heads(model, sources, targets)
 
 
 def test_alignments_do_not_go_with_the_text_of_documents(trained: Project) -> None:

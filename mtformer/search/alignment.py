@@ -1,5 +1,6 @@
 """Soft alignments: where the decoder looks in the source while it writes and reads a translation that is given."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -88,7 +89,7 @@ def choose_heads(
     """
     src, tgt, weights, heads = _all_weights(model, *_sample(sources, targets))
     chosen: list[int] = []
-    best, total = -_LEAST_GAIN, np.zeros_like(weights[0])
+    best, total = -math.inf, np.zeros_like(weights[0])  # a gain of nothing may be negative, by rounding
     while len(chosen) < len(heads):
         gains = {i: _information(src, tgt, total + weights[i]) for i in range(len(heads)) if i not in chosen}
         i = max(gains, key=gains.__getitem__)
