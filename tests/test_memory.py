@@ -11,10 +11,12 @@ import yaml
 from conftest import make_project, training_settings
 from test_update import CORPUS, make_updater
 
-from mtformer.data.batches import Batch
+from mtformer.data.batches import Batch, make_batch
+from mtformer.model.output import Losses
+from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.training.memory import _largest, _limited_memory, largest_max_tokens, peak_memory
-from mtformer.training.update import Updater, is_out_of_memory
+from mtformer.training.update import Updater, is_out_of_memory, summed_loss
 
 SETTINGS = training_settings()
 
@@ -74,6 +76,19 @@ def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest
     monkeypatch.setattr(updater, "_gradients", stumble)
     with pytest.raises(RuntimeError, match="something else"):
         updater.fits(batch)
+
+
+def test_a_batch_is_tried_in_as_many_threads_as_an_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them has gradients of its own, which take memory."""
+    updater, sizes = make_updater(threads=3), []
+
+    def counted(model: Transformer, part: Batch, label_smoothing: float) -> Losses:
+        sizes.append(len(part.indices))
+        return summed_loss(model, part, label_smoothing)
+
+    monkeypatch.setattr("mtformer.training.update.summed_loss", counted)
+    assert updater.fits(make_batch(CORPUS, range(6)))
+    assert sizes == [2, 2, 2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")

@@ -114,9 +114,9 @@ class Updater:
         return [i for is_finite, i in everywhere if not is_finite] or [i for _, i in everywhere]
 
     def fits(self, batch: Batch) -> bool:
-        """Return whether the gradients of ``batch`` fit in memory at once, without changing anything."""
+        """Return whether the gradients of ``batch``, a part in each thread, fit in memory; change nothing."""
         try:
-            self._gradients([batch], 1, batch.n_tokens)
+            self._gradients(batch.parts(self.threads.n), 1, batch.n_tokens)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
