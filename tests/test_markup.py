@@ -285,7 +285,7 @@ def test_a_mark_inside_of_a_word_leaves_the_word_in_its_translation() -> None:
     assert put_back('a clo<img src="x"/>ne here', german) == 'ein Klon<img src="x"/> hier'
 
 
-def test_a_line_without_a_hint_of_a_mark_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_a_hint_has_no_marks_but_those_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """What saves the search for each kind of mark must not change what is found."""
     rng = random.Random(1)
     plain = [chr(code) for code in range(32, 0x11000) if not scanner._may_have_marks(f"a{chr(code)}")]
@@ -293,8 +293,9 @@ def test_a_line_without_a_hint_of_a_mark_has_none(monkeypatch: pytest.MonkeyPatc
     unhinted = [line for line in lines if not scanner._may_have_marks(line)]
     unhinted += [f"a{line}" for line in lines[: len(plain)]]
     assert len(unhinted) > len(plain) > 50_000
+    found = list(map(scan, unhinted))
     monkeypatch.setattr(scanner, "_may_have_marks", lambda text: True)
-    assert [line for line in unhinted if scan(line)] == []
+    assert list(map(scan, unhinted)) == found
 
 
 @pytest.mark.parametrize(
@@ -306,6 +307,7 @@ def test_a_line_without_a_hint_of_a_mark_has_none(monkeypatch: pytest.MonkeyPatc
         ("3. Öffnen Sie die Kiste!", "de", ["Öffnen Sie die Kiste!"]),
         ("## 3. Aufbau", "de", ["Aufbau"]),
         ("• a) A dog", "en", ["A dog"]),
+        ("‣ A dog", "en", ["A dog"]),
         ("– Ein Hund (oder 2).", "de", ["Ein Hund (oder 2)."]),
         ("3. May is a month.", "en", ["May is a month."]),
         ("## 2. Setup", "en", ["Setup"]),
@@ -317,6 +319,12 @@ def test_the_start_of_a_line_depends_on_how_a_language_writes_ordinals(
 ) -> None:
     marked = take_out(text, language)
     assert (None if marked is None else marked.texts) == texts
+
+
+@pytest.mark.parametrize("text", ["- It is {}.", "<b>It is {}</b>."])
+def test_translations_keep_their_no_break_spaces(text: str) -> None:
+    translated = ("Es ist 5\u00a0km.", links("0-0", "1-1", "2-2", "2-3"))
+    assert put_back(text.format("5km"), translated) == text.replace("It is", "Es ist").format("5\u00a0km")
 
 
 def test_breaks_written_as_escapes_separate_texts_except_in_paths() -> None:

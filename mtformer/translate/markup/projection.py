@@ -41,14 +41,14 @@ class _Chunk:
 
     Attributes:
         text: its text.
-        spaced: whether a space separates it from the previous part.
+        space: what separates it from the previous part: a space, which may be a no-break one, or nothing.
         is_mark: whether it is a mark without words inside.
         is_glued: whether no space follows.
         is_severed: whether a space follows, if a word does.
     """
 
     text: str
-    spaced: bool
+    space: str
     is_mark: bool = False
     is_glued: bool = False
     is_severed: bool = False
@@ -102,7 +102,8 @@ class Projection:
             tgt_text: the translation.
         """
         self._src, self._tgt = src, tgt
-        self._spaced = [tgt_text[atom.start - 1 : atom.start].isspace() for atom in tgt]
+        before = (tgt_text[atom.start - 1 : atom.start] for atom in tgt)
+        self._spaces = [each if each.isspace() else "" for each in before]
         self._starts, self._ends = [atom.start for atom in src], [atom.end for atom in src]
         src_words, tgt_words = words_of(src), words_of(tgt)
         self._src_words, self._tgt_words = sorted(src_words.values()), sorted(tgt_words.values())
@@ -120,7 +121,7 @@ class Projection:
         """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
         self._escaped = escaped
         chunks = self._render(nodes, range(len(self._tgt)))
-        return "".join(" " * (chunk.spaced and place > 0) + chunk.text for place, chunk in enumerate(chunks))
+        return "".join((chunk.space if place else "") + chunk.text for place, chunk in enumerate(chunks))
 
     def _render(self, nodes: Sequence[Node], within: range) -> list[_Chunk]:
         """Render a stretch of the target with the marks in it."""
@@ -132,9 +133,9 @@ class Projection:
             inner = self._render(node.children, stretch)
             if node.closing is not None and inner:
                 first, last = inner[0], inner[-1]
-                first.spaced = self._is_spaced(chunks, first.text, first.spaced)
+                first.space = self._space(chunks, first.text, first.space)
                 if chunks and chunks[-1].text[-1:].isalnum() and _is_severed(node.opening, first.text[:1]):
-                    first.spaced = True
+                    first.space = first.space or " "
                 last.is_severed = _is_severed(node.closing, last.text[-1:])
                 first.text = node.opening + first.text
                 last.text += node.closing
@@ -142,23 +143,25 @@ class Projection:
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
                 is_glued = node.is_glued and stretch.start == within.start
-                chunks.append(_Chunk(node.opening + (node.closing or ""), spaced, is_mark=True, is_glued=is_glued))
+                text = node.opening + (node.closing or "")
+                chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=is_glued))
         self._write_atoms(chunks, range(position, within.stop))
         return chunks
 
     def _write_atoms(self, chunks: list[_Chunk], atoms: range) -> None:
         for place in atoms:
             text = self._tgt[place].text
-            spaced = self._is_spaced(chunks, text, self._spaced[place])
-            chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, spaced))
+            space = self._space(chunks, text, self._spaces[place])
+            chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, space))
 
-    def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
-        """Tell whether a space goes before ``text`` of the translation, as in the translation without marks."""
+    def _space(self, chunks: Sequence[_Chunk], text: str, otherwise: str) -> str:
+        """Return what goes before ``text`` of the translation: ``otherwise``, unless a mark is before it."""
         last = chunks[-1] if chunks else None
         if last and last.is_severed and text[:1].isalnum():
-            return True
+            return otherwise or " "
         if last and last.is_mark:
-            return not (last.is_glued or text.startswith(_NO_SPACE_BEFORE) or unescape(last.text).isspace())
+            is_glued = last.is_glued or text.startswith(_NO_SPACE_BEFORE) or unescape(last.text).isspace()
+            return "" if is_glued else " "
         return otherwise
 
     def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
-from mtformer.text.dates import find_dates
-from mtformer.text.languages import UNDETERMINED, has_full_stops_in_ordinals
+from mtformer.text.languages import UNDETERMINED
+from mtformer.text.marks import EMOJI, separators
 from mtformer.text.words import CHARACTER_WORDS
 
 
@@ -70,14 +70,6 @@ _LATIN = r"A-Za-z0-9_\u00c0-\u024f\u1e00-\u1eff"
 _W = rf"[{_LATIN}]"
 _SPACED = rf"(?-i:(?![{CHARACTER_WORDS}]))"  # before one of several characters, of which Chinese ones do not count
 _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
-_PICTOGRAPH = (
-    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u2460-\u24ff\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
-    "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
-)
-_MODIFIERS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
-_EMOJI = (
-    rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*"
-)
 
 _PROGRAMS, _CODE = "script|style|svg", "code|pre|kbd|samp|var|math"  # elements whose contents are no prose
 _HIDDEN_START = re.compile(rf"<({_PROGRAMS}|{_CODE})(?=[\s>])", re.IGNORECASE)
@@ -115,21 +107,16 @@ _PATTERNS = {
     rf"|(?<![\w/.<])~?(?:/(?:{_SPACED}[\w+.-])*{_SPACED}[\w+-]){{2,}}/?"
     rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z])[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
-    "emoji": rf"(?:{_EMOJI})+",
+    "emoji": EMOJI,
     "emphasis": r"\*{1,3}|_{1,3}|~~",
 }
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
-_HINT_AT_START = re.compile(r"\s*(?:[-+>|\d·•–—]|[A-Za-z]\))")
 _UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
 LONGEST_WORD = 200  # characters; where no spaces separate words, as in Chinese and Khmer, any stretch may be text
 _LONG_WORD = re.compile(
     rf"[^\s{CHARACTER_WORDS}\u0e80-\u0fff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]{{{LONGEST_WORD + 1},}}"
 )
-_LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+·•◦‣▪–—]|\d{1,3}[.)]|[A-Za-z]\)|\[[ xX]\])\s+)+")
-_LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))
-_NUMBERS_A_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or is in a heading, unlike "1. FC Köln"
-_TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 
 
 @cache
@@ -144,9 +131,9 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
 
     Where ``src_lang`` writes ordinal numbers with a full stop, a line that begins with one is no item of a list.
     """
+    marks = [Mark(*span, Role.BREAK) for span in separators(text, src_lang)]
     if not _may_have_marks(text):
-        return []
-    marks = list(_line_marks(text, src_lang))
+        return marks
     closing: list[tuple[int, int]] = []  # the ends of links that are open
     position = marks[-1].end if marks and marks[-1].start == 0 else 0
     searched = _without_unclosed(text)
@@ -210,23 +197,7 @@ def _kind(character: str) -> str:
 
 
 def _may_have_marks(text: str) -> bool:
-    return bool(_HINT.search(text) or _HINT_AT_START.match(text)) or "www." in text.lower()
-
-
-def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
-    """Yield the marks of Markdown at the start of a line, and the bars of a table's row."""
-    if start := _line_start(text, src_lang).match(text):
-        yield Mark(0, start.end(), Role.BREAK)
-    if _TABLE_ROW.fullmatch(text):
-        for bar in re.finditer(r"\s*\|\s*(?::?-+:?\s*(?=\|))?", text):
-            yield Mark(bar.start(), bar.end(), Role.BREAK)
-
-
-def _line_start(text: str, src_lang: str) -> re.Pattern[str]:
-    may_be_ordinal = has_full_stops_in_ordinals(src_lang) and not (
-        _NUMBERS_A_SENTENCE.match(text) and all(text[:start].strip() for start, _, _ in find_dates(text, src_lang))
-    )
-    return _LINE_START_WITH_ORDINALS if may_be_ordinal else _LINE_START
+    return bool(_HINT.search(text)) or "www." in text.lower()
 
 
 def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list[tuple[int, int]]) -> Iterator[Mark]:

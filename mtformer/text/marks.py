@@ -1,0 +1,43 @@
+"""The marks that separate the texts of a line: the signs of list items, headings and quotes, a table's bars, emoji."""
+
+import re
+from collections.abc import Iterator
+
+from mtformer.text.dates import find_dates
+from mtformer.text.languages import has_full_stops_in_ordinals
+from mtformer.text.words import Span
+
+START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+·•◦‣▪–—]|\d{1,3}[.)]|[A-Za-z]\)|\[[ xX]\])\s+)+")
+START_WITH_ORDINALS = re.compile(START.pattern.replace("[.)]", "[)]"))
+NUMBERS_A_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or is in a heading, unlike "1. FC Köln"
+TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+BAR = re.compile(r"\s*\|\s*(?::?-+:?\s*(?=\|))?")
+
+_PICTOGRAPH = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u2460-\u24ff\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
+    "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
+)
+_MODIFIERS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+EMOJI = (
+    rf"(?:[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3"
+    rf"|{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*)+"
+)
+
+
+def separators(text: str, language: str) -> Iterator[Span]:
+    """Yield the spans of the signs that a line starts with, or of the bars of a table's row.
+
+    Where ``language`` writes ordinal numbers with a full stop, a line that begins with one is no item of a list.
+    """
+    start = START.match(text)
+    if start and has_full_stops_in_ordinals(language) and not _numbers_a_sentence(text, language):
+        start = START_WITH_ORDINALS.match(text)
+    if start:
+        yield start.span()
+    if TABLE_ROW.fullmatch(text):
+        yield from (bar.span() for bar in BAR.finditer(text))
+
+
+def _numbers_a_sentence(text: str, language: str) -> bool:
+    may_be = NUMBERS_A_SENTENCE.match(text) is not None
+    return may_be and all(text[:start].strip() for start, *_ in find_dates(text, language))
