@@ -140,14 +140,17 @@ def test_the_command_prints_what_the_api_gives(trained: Project, translator: Tra
     assert kept == "".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:4])
 
 
-def test_translations_are_reranked_in_a_pipe(trained: Project, tmp_path: Path) -> None:
-    src = write(tmp_path / "a.en", [*SOURCES[:3], "", SOURCES[3]])
+def test_translations_are_reranked_in_a_pipe(trained: Project, translator: Translator, tmp_path: Path) -> None:
+    sources = [*SOURCES[:3], "", SOURCES[3]]
+    src = write(tmp_path / "a.en", sources)
     command = ("--model", "runs/config", "--device", "cpu")
     found = trained.mtformer("translate", *command, "--input", src, "--n-best", "3", "--format", "tsv").stdout
     rows = [line.split("\t") for line in found.splitlines()]
+    scored = translator.score([sources[int(row[0]) - 1] for row in rows], [row[3] for row in rows])
+    likeliest = {row[0]: one for row, one in sorted(zip(rows, scored, strict=True), key=lambda both: both[1].log_prob)}
     worst_first = "".join("\t".join(row) + "\n" for row in sorted(rows, key=lambda row: (int(row[0]), -int(row[1]))))
     best = trained.mtformer("score", *command, "--src", src, "--rerank", stdin=worst_first)
-    assert best.stdout.splitlines() == [row[3] for row in rows if row[1] == "1"]
+    assert best.stdout.splitlines() == [likeliest[str(number)].text for number in range(1, 6)]
     ordered = trained.mtformer("score", *command, "--src", src, "--rerank", "--format", "tsv", stdin=worst_first).stdout
     again = [line.split("\t") for line in ordered.splitlines()]
     assert [row[:2] for row in again] == [row[:2] for row in rows]

@@ -17,15 +17,17 @@ from torch import Tensor
 
 from mtformer.bundle.format import load_bundle
 from mtformer.bundle.header import AlignmentHead
-from mtformer.config import Facts, LanguagePair, TsvFile, load_config, resolve
+from mtformer.config import Facts, LanguagePair, TsvFile, dump_config, load_config, resolve
 from mtformer.data.batches import Batch
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.runs.contents import gather
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import write_text
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.train import train_tokenizer
@@ -353,14 +355,14 @@ def test_a_run_whose_time_is_over_after_a_validation_ends_with_it(
 class ScriptedValidator(Validator):
     """Gives the scores of a script, and remembers the weights that it gave them to."""
 
-    def __init__(self, scores: Sequence[tuple[float, float]]) -> None:
-        self.scores = iter(scores)
+    def __init__(self, scores: Sequence[tuple[float, float]], general: Sequence[dict[str, float]] = ()) -> None:
+        self.scores, self.general = iter(scores), iter(general)
         self.weights: list[list[Tensor]] = []
 
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         self.weights.append([parameter.detach().clone() for parameter in model.parameters()])
         loss, bleu = next(self.scores)
-        return Validation({"loss": loss, "bleu": bleu, "ter": 100 - bleu}, [])
+        return Validation({"loss": loss, "bleu": bleu, "ter": 100 - bleu}, [], general=next(self.general, {}))
 
     def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
         return []
@@ -394,6 +396,20 @@ def test_early_stopping_keeps_the_best_model(
     assert again.resume()
     assert "training.early_stopping_patience" in again.fit()
     assert again.updates == []
+
+
+@pytest.mark.parametrize(("limit", "best"), [(2.0, 4), (None, 6)])
+def test_a_model_that_forgets_too_much_is_not_the_best(limit: float | None, best: int, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=6, validate_every=2, max_forgetting=limit)
+    trainer.state.validation_due = True  # as fine-tuning begins
+    general = [{"bleu": bleu} for bleu in (50.0, 51.0, 48.0, 47.9)]
+    trainer.validator = ScriptedValidator([(3, 10), (2, 20), (1, 30), (1, 40)], general)
+    trainer.fit()
+    assert load_bundle(tmp_path / "model.safetensors").header.scores["step"] == best
+    write_text(trainer.folder.config, dump_config(trainer.config))
+    found = gather(tmp_path).best
+    assert found is not None
+    assert found["step"] == best
 
 
 def test_metrics_that_cannot_be_written_are_told_in_a_sentence(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from conftest import Project, sentence_pairs, write_pairs
 from test_finetune import bundle_of, finetune, new_text
 
 from mtformer.model.weights import weights
-from mtformer.runs.contents import gather
 
 GREEK = str.maketrans("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψωϊϋ")
 
@@ -44,25 +43,6 @@ def test_the_scores_on_general_text_are_shown_from_the_start_and_kept(trained: P
     best = next(line for line in lines if line["step"] == after.header.scores["step"])
     assert after.header.scores["general_bleu"] == pytest.approx(best["valid_general_bleu"])
     assert re.search("64 pairs an epoch from .*general.en, which has 100", result.stderr)  # as many as new ones
-
-
-def test_a_model_that_forgets_too_much_is_not_the_best(trained: Project, tmp_path: Path) -> None:
-    settings = {"learning_rate": 0.02, "warmup_steps": 0, "max_steps": 30, "validate_every": 10}
-
-    def tuned(folder: Path, **training: Any) -> Project:
-        project, result = finetune(trained, folder, watched(folder)[1], new_text(folder)[0], **settings, **training)
-        assert result.status == 0, result.stderr
-        return project
-
-    project = tuned(tmp_path / "limited")
-    lines = validations(project)
-    lost = [lines[0]["valid_general_bleu"] - line["valid_general_bleu"] for line in lines]
-    assert lost[-1] > 2
-    assert lines[-1]["valid_bleu"] > lines[0]["valid_bleu"]
-    kept = int(bundle_of(project).header.scores["step"])
-    assert next(loss for loss, line in zip(lost, lines, strict=True) if line["step"] == kept) <= 2
-    assert gather(project.folder / "runs/config").best == lines[[line["step"] for line in lines].index(kept)]
-    assert bundle_of(tuned(tmp_path / "free", max_forgetting=None)).header.scores["step"] > kept
 
 
 def test_without_a_better_model_the_bundle_has_the_weights_of_the_start(trained: Project, tmp_path: Path) -> None:
