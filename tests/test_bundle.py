@@ -26,7 +26,7 @@ from mtformer.config import Facts, load_config, resolve
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.training.model import build_model, describe_model
+from mtformer.training.model import build_model, make_header
 from mtformer.translate.translator import Translator
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -40,7 +40,7 @@ def make_bundle(folder: Path, *settings: str, joint: bool = True, tied: bool = T
     tokenizer = train_tokenizer(PAIRS, config.tokenizer, "en", "de", adjust=True)
     torch.manual_seed(1)
     model = build_model(config, tokenizer)
-    header = describe_model(config, model, tokenizer, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
+    header = make_header(config, model, tokenizer, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
     return Bundle(model, tokenizer, header)
 
 

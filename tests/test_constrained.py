@@ -18,7 +18,7 @@ from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.search import constraints
 from mtformer.search.beam import beam_search
 from mtformer.search.constrained import ConstrainedSelection
-from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
+from mtformer.search.constraints import Constraint, Phrase, Spellings, TokenTexts
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
 from mtformer.text.words import find_words, word_rule
@@ -27,7 +27,7 @@ SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 TOKENS = [*SPECIAL, "▁a", "▁b", "b", "a"]  # of the words a, b, ab, ba, aab, …
 A, B, B_INSIDE, A_INSIDE = 4, 5, 6, 7
 WORDS = word_rule("de")
-VOCABULARY = Vocabulary(TOKENS, SPECIAL_IDS, WORDS)
+VOCABULARY = TokenTexts(TOKENS, SPECIAL_IDS, WORDS)
 
 
 class Decoder(RandomDecoder):
@@ -148,7 +148,7 @@ def test_phrases_are_placed_whatever_other_rules_forbid() -> None:
 @pytest.mark.parametrize("k", [1, 3])
 def test_an_engine_combines_phrases_with_prefixes_limits_and_other_requests(k: int) -> None:
     engine = TorchEngine(make_model(3))
-    vocabulary = Vocabulary([*TOKENS, "▁c", "c", "(", "."], SPECIAL_IDS, WORDS)
+    vocabulary = TokenTexts([*TOKENS, "▁c", "c", "(", "."], SPECIAL_IDS, WORDS)
     sources = [[7, 4, 5, EOS_ID], [6, EOS_ID], [4, 11, EOS_ID], [7, 4, 5, EOS_ID]]
     wanted: list[list[str]] = [["ab"], [], ["a", "b", "aab"], ["b a", "b"]]
     prefixes = [[8, 9], [], [A], []]
@@ -202,7 +202,7 @@ def test_phrases_are_found_as_whole_words_however_tokens_spell_them(
     is_word = word_rule(language)
     for required in (1, 2, 3):
         made = Phrase(phrase, Spellings(((4,),), (4,), (4,)), is_word, with_spaces=True)
-        found = Constraint([(made, required)], Vocabulary(vocabulary, SPECIAL_IDS, is_word))
+        found = Constraint([(made, required)], TokenTexts(vocabulary, SPECIAL_IDS, is_word))
         state = found.start
         for token in ids:
             state = found.advance(state, token)
@@ -215,7 +215,7 @@ def test_the_example_in_the_documentation_is_true() -> None:
     tokens = [*SPECIAL, *dict.fromkeys(token for token, _ in example)]
     spaced, unspaced = ((tokens.index(token),) for token in ("▁rot", "rot"))
     phrase = Phrase("rot", Spellings((spaced,), spaced, unspaced), WORDS, with_spaces=True)
-    required = Constraint([(phrase, 1)], Vocabulary(tokens, SPECIAL_IDS, WORDS))
+    required = Constraint([(phrase, 1)], TokenTexts(tokens, SPECIAL_IDS, WORDS))
     state, found = required.start, list[tuple[str, int]]()
     for token, _ in example:
         state = required.advance(state, tokens.index(token))
@@ -227,7 +227,7 @@ def test_the_example_in_the_documentation_is_true() -> None:
 
 def test_the_automaton_agrees_with_the_text_on_random_tokens() -> None:
     tokens = [*SPECIAL, "▁", "a", "b", "▁a", "▁b", "ab", "▁ba", ",", "a▁b", "<0x61>"]
-    vocabulary, random = Vocabulary(tokens, SPECIAL_IDS, WORDS), np.random.default_rng(0)
+    vocabulary, random = TokenTexts(tokens, SPECIAL_IDS, WORDS), np.random.default_rng(0)
     for _ in range(2000):
         ids = random.integers(4, len(tokens), random.integers(0, 9)).tolist()
         text = "".join(tokens[i] for i in ids).replace("▁", " ").replace("<0x61>", "a")
@@ -266,7 +266,7 @@ def test_tokens_of_bytes_are_enough_from_every_state() -> None:
         ids = tuple(4 + letters.index(byte) for byte in text.encode())
         phrases.append((Phrase(text, Spellings((ids,), ids, ids), is_word, with_spaces=False), 2))
     for _ in range(100):
-        required, spelled = Constraint(phrases, Vocabulary(tokens, SPECIAL_IDS, is_word)), b""
+        required, spelled = Constraint(phrases, TokenTexts(tokens, SPECIAL_IDS, is_word)), b""
         state = required.start
         for token in random.integers(4, len(tokens), random.integers(0, 6)).tolist():
             state, spelled = required.advance(state, token), spelled + bytes([letters[token - 4]])

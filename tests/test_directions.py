@@ -19,7 +19,7 @@ from mtformer.data.tokens import Encoder
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
+from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.translator import Translator
 
@@ -98,7 +98,7 @@ def test_a_view_puts_control_tokens_in_front_of_sources_alone(tokenizer: Tokeniz
     assert view.decode_src(tagged) == "the dog"
     assert view.src.spans("the dog", tagged[:-1])[:2] == [(0, 0), (0, 0)]
     assert view.src.spans("the dog", tagged[:-1])[2:] == tokenizer.src.spans("the dog", plain[:-1])
-    assert view.with_prefixes(Prefixes()).encode_src(["the dog"]) == [plain]
+    assert view.with_prefixes(PrefixIds()).encode_src(["the dog"]) == [plain]
     assert tokenizer.control_symbols == ["<2de>", "<2en>", "<bt>"]
 
 

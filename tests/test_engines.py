@@ -17,7 +17,7 @@ from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
-from mtformer.search.constraints import Constraint, Vocabulary
+from mtformer.search.constraints import Constraint, TokenTexts
 from mtformer.search.engine import AlignRequest, Engine, Request, ScoreRequest, SearchRequest, results_of
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.words import word_rule
@@ -96,7 +96,7 @@ def test_what_an_engine_cannot_do_is_the_error_of_who_asks_for_it(tmp_path: Path
     requests: list[Request[Any]] = [
         possible,
         SearchRequest(GOOD[0], SearchOptions(beam_size=1, sample=True), 5),
-        SearchRequest(GOOD[0], BEAM, 5, constraint=Constraint((), Vocabulary([], SPECIAL_IDS, word_rule("de")))),
+        SearchRequest(GOOD[0], BEAM, 5, constraint=Constraint((), TokenTexts([], SPECIAL_IDS, word_rule("de")))),
         SearchRequest(GOOD[0], BEAM, 90),
         ScoreRequest(GOOD[0], [60] * 8),
         AlignRequest(GOOD[0], [60] * 8),

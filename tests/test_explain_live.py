@@ -36,7 +36,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
-from mtformer.text.tokenizer.tokenizer import CONTEXT, Prefixes
+from mtformer.text.tokenizer.tokenizer import CONTEXT, PrefixIds
 from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.plan import run
 from mtformer.translate.translator import Translator
@@ -97,7 +97,7 @@ def bundles(trained: Project) -> dict[str, Bundle]:
             search = trained_bundle.header.search.model_copy(update={"max_length_factor": 1.0, "max_length_offset": 1})
             header = trained_bundle.header.model_copy(update={"architecture": architecture, "search": search})
             made[name] = replace(trained_bundle, model=model, header=header)
-    tagged = trained_bundle.tokenizer.with_prefixes(Prefixes((5,), (6, 7)))
+    tagged = trained_bundle.tokenizer.with_prefixes(PrefixIds((5,), (6, 7)))
     made["tags"] = replace(made["rotary, gated"], tokenizer=tagged)
     made["slots"] = with_slots(made["rotary, gated"])
     made["context"] = with_slots(made["trained"], [CONTEXT])

@@ -15,7 +15,7 @@ from mtformer.text import lost_names
 from mtformer.text.glossary import Term
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
+from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.guard import Guard, stricter
 from mtformer.translate.jobs.core import Tally
@@ -49,7 +49,7 @@ def guarded(
 ) -> list[Translation]:
     """Return what the guard makes of the first attempt, with the results of more searches."""
     engine: Any = None
-    tokenizer: Any = SimpleNamespace(prefixes=Prefixes())
+    tokenizer: Any = SimpleNamespace(prefixes=PrefixIds())
     planner = GivenAttempts(engine, tokenizer, options, tgt_lang="de", max_length=40)
     vars(planner).update(searches=searches)
     return result_of(planner._plan_guarded(guard, source, first))

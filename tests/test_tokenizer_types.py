@@ -20,7 +20,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
-from mtformer.training.model import build_model, describe_model
+from mtformer.training.model import build_model, make_header
 
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 KINDS = [("unigram", "nfkc"), ("bpe", "identity"), ("char", "identity"), ("byte", "nfc"), ("byte", "nfkc")]
@@ -38,7 +38,7 @@ def bundle_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     torch.manual_seed(1)
     path = folder / "model.safetensors"
     model = build_model(config, tokenizer)
-    save_bundle(path, Bundle(model, tokenizer, describe_model(config, model, tokenizer)))
+    save_bundle(path, Bundle(model, tokenizer, make_header(config, model, tokenizer)))
     return path
 
 

@@ -35,7 +35,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sentencepiece_file import read_tokens, with_tokens
-from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
+from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.training.update import summed_loss
 from mtformer.translate.translator import Translator
 
@@ -287,7 +287,7 @@ def test_ctranslate2_forces_the_same_ids(forced: Bundle, beam_size: int, tmp_pat
     write_ctranslate2(tmp_path, forced, name="model.safetensors", quantization="float32")
     changes: dict[str, Any] = {"beam_size": beam_size, "max_length_factor": 1.0, "max_length_offset": 3}
     found, expected = (Translator.load(model, **changes) for model in (tmp_path, forced))
-    assert found.tokenizer.prefixes == Prefixes(tgt=forced.tokenizer.prefixes.tgt)
+    assert found.tokenizer.prefixes == PrefixIds(tgt=forced.tokenizer.prefixes.tgt)
     for [one], [other] in zip(found.translate(TEXTS[:4]), expected.translate(TEXTS[:4]), strict=True):
         assert (one.text, one.tokens) == (other.text, other.tokens)
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-3)
@@ -318,8 +318,8 @@ def test_directions_may_have_prefixes_of_any_names(ours: Bundle, forced: Bundle)
     header = ours.header.model_copy(update={"src_lang": "mul", "tgt_lang": "mul", "directions": tuple(prefixes)})
     header = header.model_copy(update={"prefixes": prefixes})
     tokenizer, [tag] = header.make_tokenizer([forced.tokenizer.src_model]), forced.tokenizer.prefixes.tgt
-    assert tokenizer.prefixes == Prefixes()
-    assert header.toward(tokenizer, "en", "de")[1].prefixes == Prefixes(src=(tag,))
-    assert header.toward(tokenizer, None, "fr")[1].prefixes == Prefixes(tgt=(tag,))
+    assert tokenizer.prefixes == PrefixIds()
+    assert header.toward(tokenizer, "en", "de")[1].prefixes == PrefixIds(src=(tag,))
+    assert header.toward(tokenizer, None, "fr")[1].prefixes == PrefixIds(tgt=(tag,))
     with pytest.raises(UserError, match=r"name the source language too \(--from\)"):
         header.toward(tokenizer, None, "de")

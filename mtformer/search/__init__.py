@@ -2,6 +2,4 @@
 
 Shapes: B sentences of a batch, n of them not ended yet, K beam size, N = n·K rows, V vocabulary, t length of the
 prefixes, BOS included.
-
-The names exported here do not import torch, so that other engines start without it.
 """

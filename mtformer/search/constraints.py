@@ -118,7 +118,7 @@ class Phrase:
         return [*unspaced, self.spellings.spaced] if self._with_spaces or not unspaced else unspaced
 
 
-class Vocabulary:
+class TokenTexts:
     """The text of each token."""
 
     def __init__(self, tokens: Sequence[str], special_ids: SpecialIds, is_word: WordRule) -> None:
@@ -220,12 +220,12 @@ class Constraint:
         start: the state of the empty translation.
     """
 
-    def __init__(self, phrases: Sequence[tuple[Phrase, int]], vocabulary: Vocabulary) -> None:
+    def __init__(self, phrases: Sequence[tuple[Phrase, int]], texts: TokenTexts) -> None:
         """Require each phrase, and how many times, at least once."""
         self.n_phrases = sum(count for _, count in phrases)
         self._phrases = [phrase for phrase, _ in phrases]
         self._initials = frozenset[str]().union(*(phrase.initials for phrase in self._phrases))
-        self._vocabulary = vocabulary
+        self._texts = texts
         self._states: dict[_Text, State] = {}
         self.start = self._state(_Text(_START, b"", ((),) * len(phrases), tuple(count for _, count in phrases), None))
 
@@ -243,9 +243,9 @@ class Constraint:
 
     def _advance(self, state: State, token: int) -> State:
         if state.is_idle:
-            characters, waiting = self._vocabulary.read(b"", token)
+            characters, waiting = self._texts.read(b"", token)
             if not waiting and self._initials.isdisjoint(characters):
-                before = self._vocabulary.before(state.text.before, characters)
+                before = self._texts.before(state.text.before, characters)
                 return state if before == state.text.before else self._state(state.text._replace(before=before))
         return self._state(self._read(state.text, token, opened=None))
 
@@ -273,13 +273,13 @@ class Constraint:
         return after
 
     def _read(self, text: _Text, token: int, opened: Way | None) -> _Text:
-        characters, waiting = self._vocabulary.read(text.waiting, token)
+        characters, waiting = self._texts.read(text.waiting, token)
         steps = [
             phrase.advance(matches, text.before, characters)
             for phrase, matches in zip(self._phrases, text.matches, strict=True)
         ]
         unconfirmed = tuple(max(0, n - confirmed) for n, (_, confirmed) in zip(text.unconfirmed, steps, strict=True))
-        before = self._vocabulary.before(text.before, characters)
+        before = self._texts.before(text.before, characters)
         return _Text(before, waiting, tuple(matches for matches, _ in steps), unconfirmed, opened)
 
     def _state(self, text: _Text) -> State:

@@ -29,7 +29,7 @@ class Request(Generic[R_co]):
     """A task for a model, whose result is an ``R_co``. Ids of sources end with EOS; those of targets do not.
 
     Attributes:
-        forced: the ids that every translation starts with (:attr:`.Prefixes.tgt`); results leave them out.
+        forced: the ids that every translation starts with (:attr:`.PrefixIds.tgt`); results leave them out.
     """
 
     forced: Sequence[int]

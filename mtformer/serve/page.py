@@ -14,7 +14,7 @@ from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import ParsedRequest, service_of
 from mtformer.serve.models import Requirements
-from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments, token_spans
+from mtformer.serve.segments import approximate_spans, plan_alternatives, plan_beginning, plan_segments
 from mtformer.support import __version__
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
@@ -57,7 +57,7 @@ async def why(request: Request) -> Response:
         await admission.charge([text, start, word])
         explanation = await service.explanations.explain(pair, text, prefix=start + word)
     [trace] = explanation["traces"]
-    spans = token_spans(trace["target"]["text"], [token["text"] for token in trace["target"]["tokens"]])
+    spans = approximate_spans(trace["target"]["text"], [token["text"] for token in trace["target"]["tokens"]])
     end = len(start) + len(word)
     steps = zip(spans, trace["steps"], strict=True)
     return JSONResponse([_step(step) for span, step in steps if span[0] < end and len(start) < span[1]])

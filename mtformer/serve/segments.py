@@ -90,7 +90,7 @@ def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[lis
         spans = [span for span in word_spans(translation.text) if span[0] >= len(start)]
         if not spans or not translation.text.startswith(start):
             continue
-        word, tokens = translation.text[slice(*spans[0])], token_spans(translation.text, translation.tokens)
+        word, tokens = translation.text[slice(*spans[0])], approximate_spans(translation.text, translation.tokens)
         probability = next(iter(_probabilities(translation, tokens, spans[0])), 0.0)  # of its first token
         facts = {"word": word, "probability": probability, "text": translation.text, "score": translation.score}
         alternatives.setdefault(word, facts | {"segment": shown})
@@ -111,7 +111,7 @@ def segment(translation: Translation, alignment: Alignment, start: int, tgt_star
     weights: dict[int, list[tuple[float, int]]] = {}  # of each word of the translation, those of its source
     for src_word, tgt_word, weight in alignment.word_weights():
         weights.setdefault(tgt_word, []).append((-weight, src_word))
-    tokens = token_spans(translation.text, translation.tokens)
+    tokens = approximate_spans(translation.text, translation.tokens)
     words = [
         {
             **_moved(tgt, span, tgt_start),
@@ -139,7 +139,7 @@ def _sources(weights: Sequence[tuple[float, int]]) -> list[int]:
     return [word for weight, word in sorted(weights) if weight <= least]
 
 
-def token_spans(text: str, tokens: Sequence[str]) -> list[Span]:
+def approximate_spans(text: str, tokens: Sequence[str]) -> list[Span]:
     """Return where the tokens of a translation stand in its text, in proportion where they do not spell it."""
     sizes = [0 if token == "</s>" else len(token.replace("▁", " ")) for token in tokens]
     scale = len(text) / max(1, sum(sizes) - 1)

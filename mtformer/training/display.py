@@ -76,7 +76,7 @@ def live_note(running: RunningLoss, metric: str, best: float | None, eta: float)
     parts = [f"loss {metrics['train_loss']:.3f}"]
     if best is not None:
         name = "valid loss" if metric == "loss" else METRIC_NAMES[metric]  # beside that of training
-        parts.append(f"{name} {best:.{_decimals(metric)}f}")
+        parts.append(f"{name} {best:.{3 if metric == 'loss' else 2}f}")
     parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
     parts.append(f"ETA {clock(eta)}")
     return ", ".join(parts)
@@ -136,10 +136,6 @@ class ValidationTable:
             log.info("    BLEU: %s", ", ".join(of_each))
         for sample in result.samples if self._with_samples else ():
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample[:3])
-
-
-def _decimals(metric: str) -> int:
-    return 3 if metric == "loss" else 2
 
 
 class Writer(Protocol):

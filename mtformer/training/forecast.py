@@ -120,19 +120,16 @@ def _measure(trainer: Trainer, plan: Plan) -> float:
 
 
 def record_start(trainer: Trainer) -> None:
-    """Add a line to ``starts.jsonl``; training has not begun, but ``trainer`` knows the step that it resumes from.
+    """Add a line to ``starts.jsonl``: time, settings, machine, data and parameters of a start.
+
+    Training has not begun, but ``trainer`` knows the step that it resumes from.
 
     Raises:
         MtformerError: the file cannot be written.
     """
-    Journal(trainer.folder.starts).write(describe_start(trainer))
-
-
-def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
-    """Return the line of ``starts.jsonl``: time, settings, machine, data and parameters of a start."""
     corpus, model = trainer.data.corpus, trainer.model
     parameters = list(model.parameters())
-    return {
+    line: dict[str, JsonValue] = {
         "step": trainer.state.step,
         "seconds": round(trainer.state.seconds, 1),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -156,6 +153,7 @@ def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
         "steps_per_epoch": trainer.steps_per_epoch,
         "total_steps": trainer.course.total_steps(),
     }
+    Journal(trainer.folder.starts).write(line)
 
 
 def _machine(trainer: Trainer) -> dict[str, JsonValue]:

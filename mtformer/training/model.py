@@ -29,7 +29,7 @@ def build_model(config: Config, tokenizer: Tokenizer, base: Architecture | None 
     return Transformer(architecture)
 
 
-def describe_model(
+def make_header(
     config: ResolvedConfig,
     model: Transformer,
     tokenizer: Tokenizer,

@@ -38,7 +38,7 @@ from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
 from mtformer.training.sharding import computes_in_threads, is_sharded, shard
 from mtformer.training.trainer import Trainer
-from mtformer.training.transfer import describe_start
+from mtformer.training.transfer import log_start
 from mtformer.training.validation import Validator
 
 log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ def _prepare(
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
     if inputs.base:
-        describe_start(config, resolved, inputs.base)
+        log_start(config, resolved, inputs.base)
     validator = Validator(
         resolved, tokenizer, inputs.valid_pairs, inputs.general_pairs, in_threads=computes_in_threads(model)
     )

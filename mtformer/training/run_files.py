@@ -20,7 +20,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training import checkpoint
 from mtformer.training.checkpoint import TrainState
 from mtformer.training.display import Writer
-from mtformer.training.model import describe_model
+from mtformer.training.model import make_header
 from mtformer.training.sharding import is_sharded
 from mtformer.training.update import Updater
 from mtformer.training.validation import Validator
@@ -131,7 +131,7 @@ class RunFiles:
         whole = merged(model)
         heads = self._validator.alignment_heads(whole)
         scores = {**scores, "step": float(step)}
-        header = describe_model(self._config, model, self._tokenizer, scores, heads, self._data.known_words)
+        header = make_header(self._config, model, self._tokenizer, scores, heads, self._data.known_words)
         if self._settings.lora:
             adapter = {name: each.detach().cpu() for name, each in trained_parameters(model).items()}
             base = self._config.provenance.fingerprints["init_from"]

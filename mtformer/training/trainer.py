@@ -157,19 +157,19 @@ class Trainer:
             self._running.add(update)
             self._since_validation.add(update)
             self.pace.count_step()
-            progress.advance(note=self._note(self._running))
+            progress.advance(note=self._note())
         if self._is_due(self.settings.log_every, update):
             values = {"lr": rate, "memory_gib": used_memory(self.device) / 2**30}
             self.files.log(self.state, self._running.metrics() | values)
             self._running = RunningLoss()
 
-    def _note(self, running: RunningLoss) -> str:
+    def _note(self) -> str:
         """Return the text of the live line beside the step."""
         state, limit = self.state, self.settings.max_minutes
         seconds_left = 60 * limit - state.seconds if limit else None
         eta = self.pace.eta(state.step, self.course.total_steps(), self.validate_every, seconds_left)
         best = abs(state.best.value) if state.best else None
-        return live_note(running, self.settings.early_stopping_metric, best, eta)
+        return live_note(self._running, self.settings.early_stopping_metric, best, eta)
 
     def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
         """Set all ranks to the first one's clock, and return whether an interrupt was requested on any rank."""

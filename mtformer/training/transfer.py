@@ -34,7 +34,7 @@ def _languages(pair: LanguagePair) -> tuple[str, str]:
     return base_language(pair.src_lang), base_language(pair.tgt_lang)
 
 
-def describe_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> None:
+def log_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> None:
     """Log what fine-tuning starts from, and the defaults that it has of its own."""
     name, directions = given.training.init_from, given.data.language_pairs
     is_known = translates(bundle, directions)

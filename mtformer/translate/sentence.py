@@ -13,7 +13,7 @@ from mtformer.text.entities import lost_units, with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
 from mtformer.text.slots import Slotted, known_slots, with_slots
-from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
+from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
 from mtformer.translate.guard import (
     SLOTS_ADDED,
@@ -91,7 +91,7 @@ class SentencePlanner:
         src, tgt = self.tokenizer.prefixes
         if len(context) + len(src) + self.tokenizer.n_src_tokens(text) + 1 > self.max_length:
             return self
-        return replace(self, tokenizer=self.tokenizer.with_prefixes(Prefixes((*context, *src), tgt)))
+        return replace(self, tokenizer=self.tokenizer.with_prefixes(PrefixIds((*context, *src), tgt)))
 
     def plan_sentence(self, text: str) -> Plan[list[Translation]]:
         """Translate a sentence, with slots for its numbers, or without if one gets lost.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
+from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, TokenTexts, capitalized
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
@@ -43,7 +43,7 @@ class Terms:
         self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
         self._glossary = glossary = _normalized(glossary, tokenizer)
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
-        self._vocabulary = _tgt_vocabulary(tokenizer, tgt_lang)
+        self._tgt_texts = _tgt_texts(tokenizer, tgt_lang)
         with_spaces = is_written_with_spaces(tgt_lang)
         self._phrases: dict[str, Phrase] = {}
         for term in glossary.terms:
@@ -98,7 +98,7 @@ class Terms:
         if not self.is_hard:
             return None
         required = [(self._phrases[tgt], n) for tgt, n in self._required(terms).items()]
-        return Constraint(required, self._vocabulary) if required else None
+        return Constraint(required, self._tgt_texts) if required else None
 
     def missing(self, terms: Sequence[Term], translation: str) -> list[Term]:
         """Return the terms whose translations ``translation`` lacks, or contains less often than it should."""
@@ -120,12 +120,12 @@ class Terms:
         return len(find_words(text, tgt, self._tgt_words))
 
 
-def _tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
+def _tgt_texts(tokenizer: Tokenizer, tgt_lang: str) -> TokenTexts:
     """Return the spellings of the target tokens."""
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
     if tokenizer.markers is not None:  # they spell nothing
         tokens = ["" if token in MARKERS else token for token in tokens]
-    return Vocabulary(tokens, tokenizer.special_ids, word_rule(tgt_lang))
+    return TokenTexts(tokens, tokenizer.special_ids, word_rule(tgt_lang))
 
 
 def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:

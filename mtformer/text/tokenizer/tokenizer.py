@@ -15,7 +15,7 @@ MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its 
 CONTEXT = "<context>"  # after the previous sentence, which is read but not translated
 
 
-class Prefixes(NamedTuple):
+class PrefixIds(NamedTuple):
     """The ids before the texts of a direction, on either side.
 
     Attributes:
@@ -54,7 +54,7 @@ class Tokenizer:
         if self.src.special_ids != self.tgt.special_ids:
             raise UserError("the SentencePiece models of the two languages have different special ids")
         self.special_ids = self.src.special_ids
-        self.prefixes = Prefixes()
+        self.prefixes = PrefixIds()
 
     @property
     def models(self) -> list[bytes]:
@@ -67,19 +67,19 @@ class Tokenizer:
         view.special_ids = self.special_ids.model_copy(update={"start": start})
         return view
 
-    def with_prefixes(self, prefixes: Prefixes) -> "Tokenizer":
+    def with_prefixes(self, prefixes: PrefixIds) -> "Tokenizer":
         """Return a view of this tokenizer for the texts of another direction."""
         view = copy(self)
         view.prefixes = prefixes
         return view
 
-    def prefixes_of(self, src_tags: Sequence[str], tgt_tags: Sequence[str] = ()) -> Prefixes:
+    def prefixes_of(self, src_tags: Sequence[str], tgt_tags: Sequence[str] = ()) -> PrefixIds:
         """Return the prefixes that control tokens, such as ``<2de>``, make.
 
         Raises:
             UserError: a vocabulary has no such control token.
         """
-        return Prefixes(self.src.control_ids(src_tags), self.tgt.control_ids(tgt_tags))
+        return PrefixIds(self.src.control_ids(src_tags), self.tgt.control_ids(tgt_tags))
 
     @property
     def control_symbols(self) -> list[str]:
