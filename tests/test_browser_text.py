@@ -14,8 +14,9 @@ from faithful_report import lines as faithful_lines
 from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from test_amounts import AMOUNTS, CLOCKS, CODES, DATES, UNITS
 from test_guard import NUMBERS
-from test_slots import AMOUNTS, CLOCKS, CODES, DATES, IN_PLACE, STARTS, UNITS
+from test_slots import IN_PLACE, STARTS
 
 import mtformer.browser
 import mtformer.explain

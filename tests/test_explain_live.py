@@ -21,7 +21,7 @@ from conftest import Project
 from playwright.sync_api import Page, expect
 from test_explain_page import HOSTILE, KEPT, LATIN
 from test_layers import randomize
-from test_slots import make_slot_tokenizer
+from test_slot_translation import make_slot_tokenizer
 from torch import Tensor, nn
 
 from mtformer.browser.pack import pack

@@ -1,0 +1,304 @@
+"""Numbers, amounts, dates and codes in texts: what gets one slot, and how another language writes it."""
+
+import pytest
+
+from mtformer.text import entities
+from mtformer.text.entities import written_for
+from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.slots import (
+    SLOTS,
+    Slotted,
+    with_slots,
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "src_lang", "tgt_lang", "written"),
+    [
+        ("1,250.5", "en", "de", "1.250,5"),
+        ("1.250,5", "de", "en", "1,250.5"),
+        ("1,250,000", "en", "fr", "1\u202f250\u202f000"),
+        ("12 500", "fr", "en", "12,500"),
+        ("12\u00a0500,5", "cs", "de", "12.500,5"),
+        ("3.5", "en", "cs", "3,5"),
+        ("1,250.5", "en", "zh", "1,250.5"),
+        ("3.5万", "zh", "en", "35,000"),
+        ("2亿", "zh", "de", "200.000.000"),
+        ("2亿", "zh", "ja", "2亿"),
+        ("3亿5000万", "zh", "en", "350,000,000"),
+        ("1万2000", "zh", "en", "12,000"),
+        ("5百万", "zh", "de", "5.000.000"),
+        ("1,250万", "zh", "en", "12,500,000"),
+        ("１，２５０．５", "zh", "de", "1.250,5"),
+        ("３５０", "zh", "en", "350"),
+        ("1.5 million", "en", "de", "1,5 Millionen"),
+        ("1.5m", "en", "de", "1,5 Millionen"),
+        ("2 bn", "en", "de", "2 Milliarden"),
+        ("2.5bn", "en", "ru", "2\u202f500\u202f000\u202f000"),
+        ("10.5x15", "en", "de", "10,5x15"),
+        ("2-3 Milliarden", "de", "en", "2-3 billion"),
+        ("1 million", "en", "de", "1.000.000"),
+        ("5 thousand", "en", "de", "5.000"),
+        ("0.25 Billion", "en", "cs", "250\u202f000\u202f000"),
+        ("2 milliards d’", "fr", "de", "2 Milliarden"),
+        ("8-million", "en", "de", "8 Millionen"),
+        ("2-3 millions", "fr", "zh", "2,000,000-3,000,000"),
+        ("1,000-2,000.5", "en", "de", "1.000-2.000,5"),
+        ("１２：３０", "zh", "en", "12:30"),
+        ("３５０", "zh", "ja", "３５０"),
+        ("2021", "en", "de", "2021"),
+        ("10:45", "en", "de", "10:45"),
+        ("3/14", "en", "de", "3/14"),
+        ("1.2.3", "en", "de", "1.2.3"),
+        ("192.168.100.200", "de", "en", "192.168.100.200"),  # an address
+        ("192.168.100", "de", "en", "192,168,100"),
+        ("1.250", "und", "en", "1.250"),
+        ("1万2千", "zh", "en", "12,000"),
+        ("14.03.2021", "de", "en", "14.03.2021"),
+        ("1,25", "en", "de", "1,25"),  # no number of English
+    ],
+)
+def test_numbers_are_written_as_in_the_target_language(number: str, src_lang: str, tgt_lang: str, written: str) -> None:
+    assert written_for(number, src_lang, tgt_lang) == written
+
+
+DATES = [  # languages, a text, and what its slots stand for in the translation
+    (
+        "de-en",
+        "Am 24. Dezember 2025 um 18:30, am 3. Mai und 1. MÄRZ.",
+        ["24 December 2025", "18:30", "3 May", "1 March"],
+    ),
+    (
+        "en-de",
+        "On May 24, 2025, the 4th of July, 24 Dec. 2025 and until May 5",
+        ["24. Mai 2025", "4. Juli", "24. Dezember 2025", "5. Mai"],
+    ),
+    ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3,5", "32", "10:45"]),
+    ("en-de", "on december 24, 5 march and 5 july 2020", ["24. Dezember", "5", "5. Juli 2020"]),
+    ("en-de", "iPhone 15 May Cost More, MODEL 10 MAY EXPLODE, on 5 May", ["15", "10", "5. Mai"]),
+    ("en-fr", "1 May 2020, May 31st, Sept. 2, 2020", ["1er mai 2020", "31 mai", "2 septembre 2020"]),
+    ("fr-en", "Le 1er mai 2020 et le 14 juillet.", ["1 May 2020", "14 July"]),
+    ("zh-en", "我们2025年12月24日见，5月3号也行，12月见。", ["24 December 2025", "3 May"]),
+    ("zh-en", "今年5月3号线开通，12月10号楼建成。", ["3", "10"]),  # line 3, building 10
+    ("en-zh", "See you on 24 December 2025 or 5 May.", ["2025年12月24日", "5月5日"]),
+    ("cs-es", "Přijdu 24. prosince 2025 v 18:00.", ["24 de diciembre de 2025", "18:00"]),
+    ("es-cs", "El 3 de mayo de 2020.", ["3. května 2020"]),
+    ("ru-de", "Он родился 5 мая 1980 года.", ["5. Mai 1980"]),
+    (
+        "de-en",
+        "Version 1.24. Mai, 12-24. Mai, 30 Maikäfer und 2. Dez. 2020",
+        ["1.24", "12–24 May", "30", "2 December 2020"],
+    ),
+    (
+        "en-de",
+        "On 5 May I paid, until 12 March John, by may 3; on 5 may may help, by 10 may be late, to march 5.",
+        ["5. Mai", "12. März", "3. Mai", "5. Mai", "10", "5"],
+    ),
+    (
+        "en-de",
+        "Sale until 5 may, 6 march 2025, may 31st or march 2, 2020.",
+        ["5. Mai", "6. März 2025", "31. Mai", "2. März 2020"],
+    ),
+    ("en-de", "On 5 Dec. we, by Oct 4 they and on 3 Sept.", ["5. Dezember", "4. Oktober", "3. September"]),
+    ("de-en", "Am 5. Dez. und 3. Okt., der 3. Jan und am 7. Okt.", ["5 December", "3 October", "3", "7 October"]),
+    ("en-de", "May 31, June 1 and July 2; in May 5, 6 or 7", ["31. Mai", "1. Juni", "2. Juli", "5", "6", "7"]),
+    ("en-de", "until may 31ST, on June 1, July 2 or May 5 I ran", ["31. Mai", "1. Juni", "2. Juli", "5. Mai"]),
+    (
+        "en-de",
+        "24-26 December 2024, 5 to 6 May, from 1st to 3rd May I; December 24 – 26, May 4–6, 2025, on May 5-7",
+        ["24.–26. Dezember 2024", "5.–6. Mai", "1.–3. Mai", "24.–26. Dezember", "4.–6. Mai 2025", "5.–7. Mai"],
+    ),
+    (
+        "de-en",
+        "Vom 24. bis 26. Dezember, am 1./2. Mai, 24.-26. Dez. 2020 und 3. – 5. Juni",
+        ["24–26 December", "1–2 May", "24–26 December 2020", "3–5 June"],
+    ),
+    ("zh-en", "12月24日至26日，2025年5月1-3日，5月1日到3号", ["24–26 December", "1–3 May 2025", "1–3 May"]),
+    ("fr-cs", "Du 1er au 3 mai 2020, les 24-26 juillet", ["1.–3. května 2020", "24.–26. července"]),
+    ("en-zh", "From 24 to 26 December 2020", ["2020年12月24–26日"]),
+    (
+        "en-de",
+        "In May 2024, in may 2023, until Dec 2020, you may 2000 and mid-May 2020",
+        ["Mai 2024", "Mai 2023", "Dezember 2020", "2000", "2020"],
+    ),
+    ("de-en", "Im Mai 2024 und Dezember 2020, Mai 20.", ["May 2024", "December 2020", "20"]),
+    ("fr-cs", "En mai 2024", ["2024"]),  # which would have to decline
+    ("cs-zh", "V květnu 2024, 5. května 2024", ["2024", "2024年5月5日"]),
+    ("zh-en", "2024年5月和2024年5月8日，2024年5月份", ["May 2024", "8 May 2024", "May 2024"]),
+    ("en-zh", "May 2023–June 2024, 24/7 May", ["2023年5月", "2024年6月", "24/7"]),
+    ("en-tr", "On 3 May 2020", ["3", "2020"]),  # whose months are not known here
+]
+
+
+AMOUNTS = [  # languages, a text, and what its slots stand for in the translation
+    ("en-de", "He has .5 kg, .75 or -.5, and not 3.5...5.", ["0,5 kg", "0,75", "-0,5", "3,5", "5"]),
+    ("de-en", "25,50 und -,99 €, ab 9,-€, 3.500,- Euro, 25,– €", ["25.50", "€0.99", "€9", "3,500 euros", "€25"]),
+    ("de-en", "12 500 €, 1 000 Hunde, 86 400 Sekunden", ["€12,500", "1,000", "86,400 seconds"]),
+    ("en-de", "12 500 dogs, 12\u00a0500 dogs", ["12", "500", "12.500"]),
+    ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
+    ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
+    ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
+    ("de-en", "Ruf 0171 1111.5 an", ["0171", "1111.5"]),
+    ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "10", "1"]),
+    ("en-de", "The scores are 11, 12, 13.5, 14 and 20.", ["11, 12, 13,5, 14", "20"]),
+]
+CODES = (  # one slot each
+    "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
+    "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000"
+).split("|")
+
+
+CLOCKS = [  # languages, a text, and what its slots stand for in the translation
+    ("en-zh", "At 10:45 pm, 12:05 A.M., 12 pm or 9PM", ["22:45", "0:05", "12:00", "21:00"]),
+    ("en-en", "At 9 am", ["9 am"]),
+    (
+        "en-de",
+        "From 7 to 9 pm, 7 or 8 pm, 5-6pm, 7:00–9:00 p.m.",
+        "19:00 21:00 19:00 20:00 17:00–18:00 19:00–21:00".split(),
+    ),
+    (
+        "en-zh",
+        "10 am to 2 pm, 9-12 pm, 11 to 1 pm, 10AM - 2PM",
+        "10:00 14:00 9:00–12:00 11:00 13:00 10:00–14:00".split(),
+    ),
+    (
+        "en-de",
+        "7, 8, and 9 pm, 11:30 to 1 am, 12 or 1 pm; 7–7 am",
+        "19:00 20:00 21:00 23:30 1:00 12:00 13:00 19:00–7:00".split(),
+    ),
+    (
+        "en-de",
+        "Room 20 to 9 pm, 1.5 to 8 am, in 2024, 6 pm, Bus 7, 5 am",
+        "20 21:00 1,5 8:00 2024 18:00 7 5:00".split(),
+    ),
+    (
+        "de-en",
+        "Um 17 Uhr, 8 Uhr 30, 8.05 UHR, 20.15h, 7.30–9.15 Uhr, 9–17 Uhr",
+        "17:00 8:30 8:05 20:15 7:30–9:15 9:00–17:00".split(),
+    ),
+    ("de-en", "Von 9 bis 17 Uhr, 8 Uhr und 18 Uhr 15, 0 Uhr, 12:15 Uhr", "9:00 17:00 8:00 18:15 0:00 12:15".split()),
+    ("de-en", "8-10 Uhr, um 8 Uhr 30 Leute, 9 Uhr 20 km, 5:15 h", ["8-10", "8", "30", "9", "20 km", "5:15"]),
+    ("fr-cs", "À 18 h 30, de 18h30 à 20h15 ou 9h05-9h30", "18:30 18:30 20:15 9:05–9:30".split()),
+]
+
+
+UNITS = [  # languages, a text, what its slots stand for in the translation with units that are words, and one without
+    ("en-de", "1,250.50 euros for 480 kilometers", ["1.250,50 Euro", "480 Kilometer"], "1.250,50 € für 480 Meilen"),
+    (
+        "en-de",
+        "5 million dollars, -12 degrees Celsius",
+        ["5 Millionen Dollar", "-12 Grad Celsius"],
+        "5 Mio. Dollar, -12",
+    ),
+    ("en-de", "1 mile, 21 miles, 21 mile", ["1 Meile", "21 Meilen", "21"], "1 Meile, 21 Meile"),
+    ("en-de", "5-10 meters, 5 meter-long", ["5-10 Meter", "5"], "5 Meter, 5"),
+    ("de-en", "30 euro, 120 Stundenkilometern", ["30 euros", "120 kilometers per hour"], "30 euros, 120 kilometers"),
+    ("de-en", "$5 Dollar, 5 Meter-Turm, 5 Kilometern", ["$5", "5", "5 kilometers"], "5 dollars, 5, 5 m"),
+    ("fr-cs", "1,5 kilomètre, 20 pour cent, 8 heures", ["1,5", "20 %", "8"], "20"),
+    ("en-zh", "3.5 million dollars, 1 meter, 20 percent", ["3,500,000美元", "1米", "20%"], "350万美元, 1米, 20"),
+    (
+        "zh-en",
+        "5公里，1米8，3万美元，20米饭，500克朗，25摄氏度",
+        ["5 kilometers", "8", "30,000 dollars", "20", "500", "25 degrees Celsius"],
+        "",
+    ),
+    ("cs-zh", "5 km, 5 kilometrů, 10 minut", ["5 km", "5公里", "10分钟"], "5公里, 10"),
+    ("cs-en", "v 8 hodin, v roce 2010 jen 5 jenů, 1 jen", ["8", "2010", "5 yen", "1 yen"], "8, 2010, 5, 1 yen"),
+    ("en-pl", "1 yen, 5 yen", ["1 jen", "5 jenów"], "5 jenów"),
+    ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
+    ("da-ru", "5 kilometer", ["5"], "5"),
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings", "translation"), UNITS)
+def test_a_unit_that_is_a_word_is_written_in_the_target_language(
+    languages: str, text: str, fillings: list[str], translation: str
+) -> None:
+    src, tgt = languages.split("-")
+    found = with_slots(text, src, tgt, units=True)
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+    assert entities.lost_units(text, ", ".join(fillings), src, tgt) == []
+    assert bool(entities.lost_units(text, translation, src, tgt)) == (languages != "da-ru")
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings"), AMOUNTS)
+def test_an_amount_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
+    found = with_slots(text, *languages.split("-"), units=True)
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_has_one_slot(code: str) -> None:
+    found = with_slots(f"Call {code}, please", "en", "de")
+    assert found is not None
+    assert list(found.fillings.values()) == [code]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lehrer_in",
+        "jede_r",
+        "liebe student_innen",
+        "World War II",
+        "Nel XX secolo",
+        "el siglo XXI",
+        "po II wojnie",
+        "a 5-millimeter gun",
+        "I see V and X",
+    ],
+)
+def test_what_looks_like_a_code_is_none(text: str) -> None:
+    found = with_slots(text, "de", "en")
+    assert found is None or not found.names
+
+
+@pytest.mark.parametrize(
+    ("number", "written"), [("1", "1st"), ("22", "22nd"), ("13", "13th"), ("103", "103rd"), ("40", "40th")]
+)
+def test_the_ending_of_an_english_ordinal_number_suits_it(number: str, written: str) -> None:
+    for ending in ("st", "nd", "rd", "th"):
+        found = Slotted("", fillings={SLOTS[0]: number}).filled([f"the {SLOTS[0]}{ending} dog", f"{SLOTS[1]}thing"])
+        assert found == [f"the {written} dog", "thing"]
+
+
+@pytest.mark.parametrize(("languages", "text", "fillings"), [*DATES, *CLOCKS])
+def test_a_date_or_a_time_of_day_is_written_as_in_the_target_language(
+    languages: str, text: str, fillings: list[str]
+) -> None:
+    found = with_slots(text, *languages.split("-"))
+    assert found is not None
+    assert list(found.fillings.values()) == fillings
+    translation = ", ".join(found.fillings.values())
+    assert lost_numbers(text, translation, languages.split("-")) == []
+
+
+def test_the_number_of_an_amount_is_written_as_in_the_target_language() -> None:
+    found = with_slots("€1,250.50 for 1.5 km", "en", "nl")
+    assert found is not None
+    assert found.filled([found.text]) == ["€1.250,50 for 1,5 km"]
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "written"),
+    [
+        (
+            "en-de",
+            "£1,250.50, -$5, $ 5k, €3M and $5-$10",
+            "1.250,50\u00a0£, -5\u00a0$, 5k\u00a0$, 3 Millionen\u00a0€ and $5-$10",
+        ),
+        ("en-de", "US$6, 7 US$ or C$ 8.50", "6\u00a0US$, 7 US$ or 8,50\u00a0C$"),
+        ("en-fr", "1.5 €, €2–3 and EUR 5", "1,5 €, 2–3\u00a0€ and EUR 5"),
+        ("de-en", "1.250,5 €, −5€, 3 Mio. €, 5 % und €5", "€1,250.5, −€5, €3 million, 5 % und €5"),
+        ("fr-en", "5 M€, 3,5 k€ et 5\u00a0$", "5 M€, 3.5 k€ et $5"),
+        *(("en-zh", "$5 is 5 €", "$5 is 5 €"), ("en-nl", "$5 is 5 €", "$5 is 5 €")),
+    ],
+)
+def test_the_sign_of_a_currency_stands_where_the_target_language_has_it(
+    languages: str, text: str, written: str
+) -> None:
+    found = with_slots(text, *languages.split("-"))
+    assert found is not None
+    assert found.filled([found.text]) == [written]
