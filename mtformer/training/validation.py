@@ -174,8 +174,9 @@ class Validator:
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
-        results = {str(valid.languages): self._score(valid, model, ranks) for valid in self._sets}
-        general = _means([self._score(valid, model, ranks)[0] for valid in self._general])
+        engine = TorchEngine(merged(model), n_threads=self._threads.n)
+        results = {str(valid.languages): self._score(valid, model, engine, ranks) for valid in self._sets}
+        general = _means([self._score(valid, model, engine, ranks)[0] for valid in self._general])
         if len(results) == 1:
             return Validation(*results.popitem()[1], general=general)
         by_direction = {direction: scores for direction, (scores, _) in results.items()}
@@ -184,11 +185,13 @@ class Validator:
         ]
         return Validation(_means(list(by_direction.values())), samples, by_direction, general)
 
-    def _score(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
+    def _score(
+        self, valid: _ValidSet, model: Transformer, engine: TorchEngine, ranks: Ranks
+    ) -> tuple[dict[str, float], list[Sample]]:
         """Score the model on the pairs of a direction."""
         loss = self._loss(valid, model, ranks)
         with autocast(model.device, self._search_precision(model.device)):
-            hypotheses = ranks.unshare(self._translate(valid, model, ranks.share(valid.pairs)))
+            hypotheses = ranks.unshare(self._translate(valid, engine, ranks.share(valid.pairs)))
         references = [pair.tgt for pair in valid.pairs]
         scores = {"loss": loss, "bleu": bleu(hypotheses, references, valid.tokenize).value}
         match self._config.training.early_stopping_metric:
@@ -277,9 +280,8 @@ class Validator:
         with autocast(model.device, self._config.training.precision):
             return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
-    def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
-        engine, tgt_lang = TorchEngine(merged(model), n_threads=self._threads.n), valid.languages.tgt_lang
-        max_length = self._config.data.max_length
+    def _translate(self, valid: _ValidSet, engine: TorchEngine, pairs: Sequence[SentencePair]) -> list[str]:
+        tgt_lang, max_length = valid.languages.tgt_lang, self._config.data.max_length
         translator = Translator(engine, valid.tokenizer, self._search, tgt_lang=tgt_lang, max_length=max_length)
         translations = translator.translate([pair.src for pair in pairs])
         return [best.text for (best, *_) in translations]
