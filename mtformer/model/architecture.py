@@ -51,12 +51,10 @@ class Positions(NamedTuple):
     Attributes:
         module: the class in :mod:`mtformer.model.positions` that gives what is added to the embeddings.
         is_rotary: whether self-attention rotates its queries and keys.
-        ctranslate2: whether CTranslate2 can have it.
     """
 
     module: str
     is_rotary: bool = False
-    ctranslate2: bool = True
 
 
 ACTIVATIONS = {

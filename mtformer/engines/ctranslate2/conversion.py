@@ -156,7 +156,6 @@ def _layer_options(architecture: Architecture) -> dict[str, Any]:
     supported = {
         f"feed_forward = {architecture.activation}": activation.ctranslate2 is not None,
         f"norm_type = {architecture.norm_type}": norm.ctranslate2 is not None,
-        f"positions = {architecture.positions}": POSITIONS[architecture.positions].ctranslate2,
     }
     if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
         raise EngineError(f"CTranslate2 cannot compute this model, because of {', '.join(wrong)}")
