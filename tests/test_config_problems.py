@@ -27,7 +27,7 @@ from mtformer.support.errors import UserError
         ("training.learning_rate", ".inf", "given `.inf`, allowed: a finite number"),
         ("training.learning_rate", "1e400", "given `1e400`, allowed: a finite number"),
         ("training.optimizer", "sgd", "given `sgd`, allowed: auto, muon, adamw or adam"),
-        ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
+        ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
         ("tokenizer.vocab_size", "2000000", "given `2000000`, allowed: 1048576 or less"),
         ("run.name", "[a, b]", "given `['a', 'b']`, allowed: text"),

@@ -22,7 +22,6 @@ from mtformer.config import (
 from mtformer.support.errors import UserError
 
 TINY, SMALL = (2, 2, 128, 4, 512, 0.2, "pre", "rotary"), (3, 3, 256, 4, 1024, 0.2, "pre", "rotary")
-FAST, FASTEST = (6, 2, 256, 4, 1024, 0.2, "pre", "rotary"), (12, 1, 256, 4, 1024, 0.2, "pre", "rotary")
 # Vaswani et al. 2017, table 3
 BASE, BIG = (6, 6, 512, 8, 2048, 0.1, "post", "sinusoidal"), (6, 6, 1024, 16, 4096, 0.3, "post", "sinusoidal")
 
@@ -35,7 +34,7 @@ def size_of(config: Config) -> tuple[object, ...]:
 
 @pytest.mark.parametrize(
     ("preset", "size"),
-    [("tiny", TINY), ("small", SMALL), ("fast", FAST), ("fastest", FASTEST), ("base", BASE), ("big", BIG)],
+    [("tiny", TINY), ("small", SMALL), ("base", BASE), ("big", BIG)],
 )
 def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: str, size: tuple[object, ...]) -> None:
     config = load(folder, f"{MINIMAL}model: {{preset: {preset}}}\n")

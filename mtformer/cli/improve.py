@@ -7,7 +7,7 @@ from typing import Literal
 from mtformer.cli import options
 from mtformer.cli.command import option
 
-Size = Literal["tiny", "small", "fast", "fastest", "base", "big"]
+Size = Literal["tiny", "small", "base", "big"]
 
 
 def improve(

@@ -42,9 +42,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     # With rotary positions, small models learn more from little text (docs/performance.md).
     "tiny": dict(zip(_KEYS, (2, 2, 128, 4, 512, 0.2, "rotary"), strict=True)),
     "small": dict(zip(_KEYS, (3, 3, 256, 4, 1024, 0.2, "rotary"), strict=True)),
-    # Most of translating is spent in the decoder, which runs once for each token (Kasai et al. 2021).
-    "fast": dict(zip(_KEYS, (6, 2, 256, 4, 1024, 0.2, "rotary"), strict=True)),
-    "fastest": dict(zip(_KEYS, (12, 1, 256, 4, 1024, 0.2, "rotary"), strict=True)),
     # Vaswani et al. 2017, table 3, rows "base" and "big".
     "base": dict(zip(_KEYS, (6, 6, 512, 8, 2048, 0.1, "sinusoidal"), strict=True), norm="post"),
     "big": dict(zip(_KEYS, (6, 6, 1024, 16, 4096, 0.3, "sinusoidal"), strict=True), norm="post"),
@@ -54,11 +51,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 class ModelConfig(Section):
     """The Transformer. Other keys override the values of ``preset``."""
 
-    preset: Literal["auto", "tiny", "small", "fast", "fastest", "base", "big"] = "auto"
-    """A named size; `auto` chooses one by the size of the data. `fast` and `fastest` are as wide as `small`, with a
-    deeper encoder and a shallower decoder: 6 and 2 layers, 12 and 1. `base` and `big` are the paper's: they make
-    post-norm the default of `norm`, which also lowers the default of `learning_rate`. The others make rotary the
-    default of `positions`."""
+    preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
+    """A named size; `auto` chooses one by the size of the data. `base` and `big` are the paper's: they make post-norm
+    the default of `norm`, which also lowers the default of `learning_rate`. The others make rotary the default of
+    `positions`."""
     d_model: PositiveInt = 256
     """The width of embeddings and layers."""
     n_heads: PositiveInt = 4
