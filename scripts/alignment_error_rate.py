@@ -21,7 +21,7 @@ from phrasebook_measures import concepts
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.phrasebook.splits import Saying, held_out
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.alignment import choose_heads, cross_attention, of_head
 from mtformer.support.errors import UserError
 from mtformer.text.words import Span, word_spans

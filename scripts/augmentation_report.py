@@ -18,7 +18,7 @@ from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.stress import StressRow, stress_model
 from mtformer.evaluate.testsets import combined, read_eval_sets
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import as_markdown
 from mtformer.text.tokenizer.tokenizer import Tokenizer

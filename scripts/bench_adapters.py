@@ -18,7 +18,7 @@ from mtformer.bundle.adapter import Adapter, save_adapter
 from mtformer.bundle.format import load_bundle
 from mtformer.engines.loading import load_model
 from mtformer.model.lora import adapter_shapes
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.terminal import as_text
 from mtformer.training.memory import used_memory
 from mtformer.translate.translator import Translator

@@ -18,7 +18,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.explain.explanation import describe, explain
 from mtformer.explain.live import render_lesson
 from mtformer.export.html import render_page
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
 from mtformer.translate.translator import Translator

@@ -30,7 +30,7 @@ from instructions import add_option, limit
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_markdown, as_text
 from mtformer.text.lines import read_lines

@@ -29,7 +29,7 @@ from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import combined, read_eval_sets
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.hypothesis import rank
 from mtformer.support.errors import UserError

@@ -28,7 +28,7 @@ from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import load_bundle
 from mtformer.bundle.header import Header
 from mtformer.config import SearchOptions
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mtformer.bundle.format import load_bundle
 from mtformer.model.transformer import Transformer
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.lines import read_lines
 from mtformer.translate.translator import Translator

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.text.dates import write_date
 from mtformer.text.entities import lost_units, with_numbers_for
 from mtformer.text.slots import with_slots

@@ -32,7 +32,7 @@ from mtformer.config import parse_source
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import combined, read_eval_sets
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError

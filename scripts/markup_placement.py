@@ -14,7 +14,7 @@ from phrasebook_measures import concepts
 
 from mtformer.bundle.format import load_bundle
 from mtformer.phrasebook.splits import LANGUAGES, held_out
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.markup.line import take_out
 from mtformer.translate.translation import Translation

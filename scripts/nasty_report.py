@@ -23,7 +23,7 @@ from random import Random
 
 from faithful_report import CARRIERS, lines, unknown_word
 
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines

@@ -15,7 +15,7 @@ import phrasebook_measures as measures
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
 from mtformer.phrasebook.splits import held_out
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.translator import Translator
 

@@ -29,7 +29,7 @@ from mtformer.model.attention import record_attention
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.engine import fill_batches, longest_first
 from mtformer.support.errors import UserError
 

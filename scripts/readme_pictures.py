@@ -15,7 +15,8 @@ from pronoun_attention import Head, measure, places_of, questions
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.phrasebook.splits import held_out
-from mtformer.runs.folder import Journal, RunFolder, find_model
+from mtformer.runs.finding import find_model
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import open_atomically
 from mtformer.translate.translator import Translator

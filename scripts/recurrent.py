@@ -49,7 +49,8 @@ from mtformer.model.inference import InferenceModel
 from mtformer.model.output import OutputHead
 from mtformer.model.transformer import Transformer
 from mtformer.phrasebook.splits import held_out
-from mtformer.runs.folder import RunFolder, find_model
+from mtformer.runs.finding import find_model
+from mtformer.runs.folder import RunFolder
 from mtformer.search.decoder import Decoder, TransformerDecoder
 from mtformer.search.greedy import greedy_search
 from mtformer.search.processors import EndAtLimits, NeverChoose, Processor

@@ -30,7 +30,7 @@ from torch import Tensor
 from mtformer.model.layers import EncoderLayer, Residual
 from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.files import open_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer

@@ -20,7 +20,8 @@ from safetensors.torch import load_file
 from mtformer.config import SearchOptions
 from mtformer.config.section import documentation
 from mtformer.data.batches import Batch
-from mtformer.runs.folder import RunFolder, find_model
+from mtformer.runs.finding import find_model
+from mtformer.runs.folder import RunFolder
 from mtformer.training.update import Update, Updater
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

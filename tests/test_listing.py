@@ -11,6 +11,7 @@ import yaml
 from conftest import Project, make_project, training_settings
 from filelock import lock_descriptor, unlock_descriptor
 
+from mtformer.runs.finding import find_model
 from mtformer.runs.folder import Journal, RunFolder
 
 SETTINGS = {"max_steps": 400, "max_epochs": None, "max_minutes": None, "early_stopping_patience": 2}
@@ -105,6 +106,24 @@ def test_a_run_at_one_of_its_limits_is_finished(
 ) -> None:
     make_run(place, "a", *lines, **settings)
     assert listed(place)["a"]["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("settings", "step", "note"),
+    [
+        ({}, 400, ""),
+        ({}, 399, ", stopped at step 399 of 400"),
+        ({"max_steps": None, "max_minutes": 2.0}, 1_250, ", stopped at step 1,250"),
+    ],
+)
+def test_a_run_that_was_stopped_is_named_as_such_where_its_model_is_taken(
+    settings: dict[str, Any], step: int, note: str, place: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = make_run(place, "a", at(step, 10.0), **settings)
+    run.bundle.touch()
+    with caplog.at_level("INFO"):
+        assert find_model(place.folder / "runs") == run.bundle
+    assert caplog.messages == [f"model: {run.bundle}{note}"]
 
 
 def test_a_run_is_as_long_as_it_was_though_its_limit_was_lowered(place: Project) -> None:

@@ -130,7 +130,7 @@ def backtranslate(
     To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
     the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
     """
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.generation import GenerationJob
     from mtformer.translate.jobs.options import OnError
@@ -160,7 +160,7 @@ def distill(
     A smaller or faster model learns more easily from them. With several --model, an ensemble translates. Doubtful
     translations are left out.
     """
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.generation import GenerationJob
 
@@ -189,7 +189,7 @@ def score(
     Scores are between 0 and 1. With models of both directions, they are computed from the dual conditional
     cross-entropy of Junczys-Dowmunt (2018).
     """
-    from mtformer.runs.folder import find_model, find_models
+    from mtformer.runs.finding import find_model, find_models
     from mtformer.support.files import require_distinct
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.generation import CrossEntropyJob

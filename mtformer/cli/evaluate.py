@@ -52,7 +52,7 @@ def evaluate(
     from mtformer.evaluate.metrics import require_comet
     from mtformer.evaluate.protocols import SEARCH, find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
 
     _require_compatible(scores, results, test_set, search)
     if scores.comet is not None:

@@ -144,7 +144,7 @@ def merge(
     """
     from mtformer.bundle.adapter import load_adapted
     from mtformer.bundle.format import save_bundle
-    from mtformer.runs.folder import find_model
+    from mtformer.runs.finding import find_model
     from mtformer.support.files import require_distinct
 
     path = find_model(bundle)
@@ -179,7 +179,7 @@ def export(
 
     The new folder, or the page, contains everything that translation needs.
     """
-    from mtformer.runs.folder import find_model
+    from mtformer.runs.finding import find_model
     from mtformer.support.files import require_new_folder, write_new_folder
 
     path = find_model(bundle)

@@ -93,7 +93,7 @@ def _find_models(given: list[Path] | None) -> list[Path]:
     Raises:
         UserError: there is none; the message says how to get one.
     """
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
 
     try:
         return find_models(given)

@@ -145,7 +145,7 @@ def translate(
     nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
     """Translate documents; or a text, a file or standard input, line by line."""
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
     from mtformer.support.hardware import keep_freed_memory
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.reading import Source
@@ -234,7 +234,7 @@ def score(
 
     Prints the log probability of each by the model, in nats.
     """
-    from mtformer.runs.folder import find_models
+    from mtformer.runs.finding import find_models
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.scoring import ScoringJob
 
@@ -254,7 +254,7 @@ class TokenizerOptions(Options):
 
     def load(self, text: str | None) -> "tuple[Vocabulary, str | None, Path, Path]":
         """Return the vocabulary, the text or the file to read, and the file to write."""
-        from mtformer.runs.folder import find_model
+        from mtformer.runs.finding import find_model
         from mtformer.support.files import require_distinct
         from mtformer.translate.jobs.tokenizing import load_tokenizer
 
@@ -367,7 +367,8 @@ def explain(
     from mtformer.explain import explanation as explaining
     from mtformer.explain.page import Focus
     from mtformer.explain.terminal import View, render
-    from mtformer.runs.folder import RunFolder, find_model
+    from mtformer.runs.finding import find_model
+    from mtformer.runs.folder import RunFolder
     from mtformer.support.files import require_distinct
     from mtformer.text.lines import open_output
     from mtformer.translate.translator import Translator

@@ -16,7 +16,8 @@ from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets
-from mtformer.runs.folder import RunFolder, find_model
+from mtformer.runs.finding import find_model
+from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.terminal import counted

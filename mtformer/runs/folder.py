@@ -1,14 +1,12 @@
-"""The folder of a run: its layout, its lock, its journals, and which run has the model to use."""
+"""The folder of a run: its layout, its lock and its journals."""
 
 import difflib
 import json
 import logging
 import math
 import os
-import re
-import shlex
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from mtformer.bundle.peek import is_exported, peek
+from mtformer.bundle.peek import is_exported
 from mtformer.config import Config, LanguagePair
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import disk_errors, sync, write_atomically
@@ -27,7 +25,6 @@ log = logging.getLogger(__name__)
 C = TypeVar("C", bound=Config)
 
 BUNDLE, ADAPTER = "model.safetensors", "adapter.safetensors"
-_OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # the names of their weights
 
 
 class Journal:
@@ -230,66 +227,7 @@ def run_of(model: Path) -> RunFolder | None:
     return run if run.config.is_file() and not is_exported(model) else None
 
 
-def find_model(given: Path | None) -> Path:
-    """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
-
-    Args:
-        given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with
-            a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
-
-    Raises:
-        UserError: there is none, or none yet, and the message names the run that may be meant; or it is a model that
-            has to be imported first.
-    """
-    from_environment = os.environ.get("MTFORMER_MODEL")
-    path = given or Path(from_environment or "runs")
-    if importable := _importable(path):
-        command = shlex.join(["mtformer", "import", importable.as_posix(), "--output", "FOLDER"])
-        raise UserError(f"{path} is a model of another toolkit; import it first: {command}")
-    if path.is_dir():
-        bundle = RunFolder(path).bundle
-        if bundle.is_file():
-            return bundle
-        if is_exported(path):
-            return path
-        if bundles := _files_of_runs(path, BUNDLE):
-            is_training = RunFolder(bundles[-1].parent).is_training
-            log.info("model: %s%s", bundles[-1], ", still training" * is_training)
-            return bundles[-1]
-    elif path.exists():
-        return path
-    source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
-    for run in map(RunFolder, (path, *sorted(path.glob("*")))):
-        if run.is_training or run.starts.exists():
-            resume = f"; resume it to get one: mtformer train {shlex.quote(run.config.as_posix())}"
-            how = " yet: training writes one at its first validation" if run.is_training else resume
-            raise UserError(f"the run {run.path}{source} has no model{how}")
-    if not given and not from_environment:
-        raise UserError(
-            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), or name one with "
-            "--model"
-        )
-    raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
-
-
-def find_models(given: Sequence[Path] | None) -> list[Path]:
-    """Return the bundles of an ensemble, or the one to use where none is given; see :func:`find_model`."""
-    return [find_model(path) for path in given] if given else [find_model(None)]
-
-
-def _importable(path: Path) -> Path | None:
-    """Return the argument of ``mtformer import`` if ``path`` is a model of transformers, of Marian or on the hub."""
-    if str(path).startswith("hf:"):
-        return path
-    is_file = path.is_file()
-    folder, files = (path.parent, [path]) if is_file else (path, sorted(path.glob("*")))
-    if weights := [file for file in files if _OF_TRANSFORMERS.fullmatch(file.name)]:
-        return folder if (folder / "config.json").is_file() and not any(map(peek, weights)) else None
-    of_marian = is_file or any(file.name.endswith("decoder.yml") for file in files)
-    return next((file for file in files if of_marian and file.suffix == ".npz"), None)
-
-
-def _files_of_runs(folder: Path, name: str) -> list[Path]:
+def files_of_runs(folder: Path, name: str) -> list[Path]:
     """List the files of a name in the runs in ``folder``, the newest last.
 
     A model that was exported to transformers has a file of a bundle's name, beside their ``config.json``.
@@ -300,7 +238,7 @@ def _files_of_runs(folder: Path, name: str) -> list[Path]:
 
 def hint(path: Path, file: str) -> str:
     """Name the run with ``file`` whose name is nearest to a path without it, or else the newest in it or beside it."""
-    runs = [found.parent for folder in (Path("runs"), path.parent, path) for found in _files_of_runs(folder, file)]
+    runs = [found.parent for folder in (Path("runs"), path.parent, path) for found in files_of_runs(folder, file)]
     if not runs:
         return ""
     name = path.parent.name if path.name == file else path.name

@@ -11,7 +11,7 @@ from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary

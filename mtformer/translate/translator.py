@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.engines.loading import LoadedModel, load_model
-from mtformer.runs.folder import find_model
+from mtformer.runs.finding import find_model
 from mtformer.search.engine import succeeded
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.glossary import Glossary

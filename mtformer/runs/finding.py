@@ -1,0 +1,88 @@
+"""Which model to use: that of a path, of the environment, or of the newest run."""
+
+import logging
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtformer.bundle.peek import is_exported, peek
+from mtformer.runs.contents import gather
+from mtformer.runs.folder import BUNDLE, RunFolder, files_of_runs, hint
+from mtformer.support.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # the names of their weights
+
+
+def find_model(given: Path | None) -> Path:
+    """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
+
+    Args:
+        given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with
+            a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
+
+    Raises:
+        UserError: there is none, or none yet, and the message names the run that may be meant; or it is a model that
+            has to be imported first.
+    """
+    from_environment = os.environ.get("MTFORMER_MODEL")
+    path = given or Path(from_environment or "runs")
+    if importable := _importable(path):
+        command = shlex.join(["mtformer", "import", importable.as_posix(), "--output", "FOLDER"])
+        raise UserError(f"{path} is a model of another toolkit; import it first: {command}")
+    if path.is_dir():
+        bundle = RunFolder(path).bundle
+        if bundle.is_file():
+            return bundle
+        if is_exported(path):
+            return path
+        if bundles := files_of_runs(path, BUNDLE):
+            log.info("model: %s%s", bundles[-1], _state(bundles[-1].parent))
+            return bundles[-1]
+    elif path.exists():
+        return path
+    source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
+    for run in map(RunFolder, (path, *sorted(path.glob("*")))):
+        if run.is_training or run.starts.exists():
+            resume = f"; resume it to get one: mtformer train {shlex.quote(run.config.as_posix())}"
+            how = " yet: training writes one at its first validation" if run.is_training else resume
+            raise UserError(f"the run {run.path}{source} has no model{how}")
+    if not given and not from_environment:
+        raise UserError(
+            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), or name one with "
+            "--model"
+        )
+    raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
+
+
+def find_models(given: Sequence[Path] | None) -> list[Path]:
+    """Return the bundles of an ensemble, or the one to use where none is given; see :func:`find_model`."""
+    return [find_model(path) for path in given] if given else [find_model(None)]
+
+
+def _state(path: Path) -> str:
+    """Return what to know about a run before its model is used: that training goes on, or was stopped."""
+    if RunFolder(path).is_training:
+        return ", still training"
+    try:
+        run = gather(path, is_training=False)
+    except UserError:  # a bundle alone, or with a run of another version
+        return ""
+    if run.is_finished or not run.metrics:
+        return ""
+    return f", stopped at step {run.step:,}" + (f" of {run.total_steps:,}" if run.total_steps else "")
+
+
+def _importable(path: Path) -> Path | None:
+    """Return the argument of ``mtformer import`` if ``path`` is a model of transformers, of Marian or on the hub."""
+    if str(path).startswith("hf:"):
+        return path
+    is_file = path.is_file()
+    folder, files = (path.parent, [path]) if is_file else (path, sorted(path.glob("*")))
+    if weights := [file for file in files if _OF_TRANSFORMERS.fullmatch(file.name)]:
+        return folder if (folder / "config.json").is_file() and not any(map(peek, weights)) else None
+    of_marian = is_file or any(file.name.endswith("decoder.yml") for file in files)
+    return next((file for file in files if of_marian and file.suffix == ".npz"), None)
