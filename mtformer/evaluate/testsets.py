@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
+from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.data.sources.text_files import download_test_set
 from mtformer.runs.folder import RunFolder, run_of
@@ -119,6 +120,9 @@ def read_eval_sets(
     for test_set in sets:
         if not test_set.sources:
             raise UserError(f"the test set {test_set.name} is empty")
+        sides = [texts[:N_TEXTS] for texts in (test_set.sources, test_set.references[0])]
+        if warning := language_warning(test_set.name, dict(zip(languages, sides, strict=True))):
+            log.warning(warning)
     return sets
 
 
