@@ -327,6 +327,11 @@ def test_translations_keep_their_no_break_spaces(text: str) -> None:
     assert put_back(text.format("5km"), translated) == text.replace("It is", "Es ist").format("5\u00a0km")
 
 
+def test_colours_of_a_terminal_are_no_text() -> None:
+    marked = take_out("\x1b[1m- One \x1b[31mred\x1b[0m dog")
+    assert marked is not None and marked.texts == ["One red dog"]
+
+
 def test_breaks_written_as_escapes_separate_texts_except_in_paths() -> None:
     marked = take_out(r"One dog.\nTwo cats in C:\new\x.")
     assert marked is not None and marked.texts == ["One dog.", "Two cats in."]

@@ -13,7 +13,6 @@ const ALIKE = new Map([
   ...Object.entries({ "…": "...", "⁄": "/", ẞ: "ß", ß: "ss", "，": ",", "、": ",", "。": "." }),
   ...Object.entries({ ",": "，", ".": "。", "?": "？", "!": "！" }),
 ]);
-const TERMINAL_ESCAPE = /\x1b\[[0-9;]*[A-Za-z]/g; // colours
 // Without digits, as those of WH660; the U.S. are one.
 const CASED_WORD = new RegExp(
   `(?:[${LETTER}]\\.){2,}|(?<![${LETTER}\\p{Nd}])[${LETTER}]+(?:['’][${LETTER}]+)*(?![${LETTER}\\p{Nd}])`,
@@ -122,7 +121,7 @@ class KnownCharacters {
 
   prepare(text) {
     if (this.knows(text)) return null;
-    const composed = Array.from(onOneLine(text.replace(TERMINAL_ESCAPE, "")).normalize("NFC"));
+    const composed = Array.from(onOneLine(text).normalize("NFC"));
     const known = this.forms(composed).join("");
     const isUnknown = (character) => !this.kept && isAlphanumeric(character) && !this.canWrite(character);
     const unknown = [...new Set(Array.from(known).filter(isUnknown))];
@@ -143,7 +142,7 @@ class KnownCharacters {
     if (prepared === text) return (place) => place;
     const [characters, indices] = [[], []];
     for (const { 0: cluster, index } of text.matchAll(/\x1b\[[0-9;]*[A-Za-z]|[^]\p{M}*/gu)) {
-      for (const character of onOneLine(cluster.replace(TERMINAL_ESCAPE, "")).normalize("NFC")) {
+      for (const character of onOneLine(cluster).normalize("NFC")) {
         characters.push(character);
         indices.push(index);
       }

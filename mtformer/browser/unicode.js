@@ -8,6 +8,7 @@ const LETTER = "\\p{L}\\p{Nl}\\p{No}"; // [^\W\d_]
 
 const SPACES = new RegExp(`[${SPACE}]+`, "gu");
 const SPACES_AT_ENDS = new RegExp(`^[${SPACE}]+|(?<![${SPACE}])[${SPACE}]+$`, "gu");
+const TERMINAL_ESCAPES = /\x1b\[[0-9;]*[A-Za-z]/g; // colours
 const CONTROL_CHARACTERS = /[\x00-\x1f\x7f-\x9f\u2028\u2029]+/g;
 
 function isSpace(character) {
@@ -81,7 +82,7 @@ function characterAt(text, place) {
   return place < text.length ? String.fromCodePoint(text.codePointAt(place)) : "";
 }
 
-/** A space for each run of control characters, line breaks among them. */
+/** A space for each run of control characters, line breaks among them, and no colours. */
 function onOneLine(text) {
-  return text.replace(CONTROL_CHARACTERS, " ");
+  return text.replace(TERMINAL_ESCAPES, "").replace(CONTROL_CHARACTERS, " ");
 }

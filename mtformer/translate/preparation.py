@@ -32,7 +32,6 @@ _ALIKE = {
     **{"…": "...", "⁄": "/", "ẞ": "ß", "ß": "ss", "，": ",", "、": ",", "。": "."},
     **{",": "，", ".": "。", "?": "？", "!": "！"},
 }
-_ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours of a terminal
 # Without digits, as those of WH660; the U.S. are one.
 _WORD = re.compile(r"(?:[^\W\d_]\.){2,}|(?<![^\W_])[^\W\d_]+(?:['’][^\W\d_]+)*(?![^\W_])")
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
@@ -168,7 +167,7 @@ class KnownCharacters:
         """Prepare texts with unknown characters."""
         if self._knows(text):
             return None
-        composed = unicodedata.normalize("NFC", on_one_line(_ESCAPE.sub("", text)))
+        composed = unicodedata.normalize("NFC", on_one_line(text))
         kept = self._kept(composed) if self._kept else ()
         forms = (c if i in kept else self._form(composed[i - 1 : i] or " ", c) for i, c in enumerate(composed))
         known = "".join(forms)

@@ -27,6 +27,7 @@ from mtformer.text.words import Span, token_spans
 
 _TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe"}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
+_TERMINAL_ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 # The name of the rule in a model whose texts are to have a form. SentencePiece itself has no rule with such a name.
@@ -50,8 +51,8 @@ def form_of(rule: str) -> Normalization:
 
 
 def on_one_line(text: str) -> str:
-    """Return ``text`` with a space for each run of control characters, line breaks among them."""
-    return CONTROL_CHARACTERS.sub(" ", text)
+    """Return ``text`` with a space for each run of control characters, line breaks among them, and without colours."""
+    return CONTROL_CHARACTERS.sub(" ", _TERMINAL_ESCAPE.sub("", text))
 
 
 def byte_of(token: str) -> int | None:
