@@ -9,10 +9,12 @@ exit status is 1 if there are differences.
 import argparse
 import gzip
 import json
+import re
 import sys
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -32,12 +34,17 @@ from mtformer.runs.finding import find_model
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
+from mtformer.text.marks import EMOJI, separators
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.guard import Guard
-from mtformer.translate.plan import run
+from mtformer.translate.markup.scanner import Mark, Role, without_overlaps
+from mtformer.translate.plan import Plan, run, together
 from mtformer.translate.planner import Planner
 from mtformer.translate.preparation import split_sentences, standard_preparations
+from mtformer.translate.translation import Translation, joined
 
+_EMOJI = re.compile(f"(?![©®™‼⁉]){EMOJI}")
 _SPACES = [*"    ", "  ", *"\t\u00a0\u202f\u3000\u2003\u2028\x0b\x1c\x85\ufeff"]
 _FRAGMENTS = """
 the The THE house House HOUSE houses red dogs chips. Mr. Smith's U.S. e.g. i.e. z.B. am 3. Mai Dr. A. No. 5 iPhone NASA
@@ -59,6 +66,24 @@ _FRAGMENTS += [
     "I ate chips.",
     "J. R. R. Tolkien",
     'He said "No. Yes."',
+]
+_STARTS = [
+    "- ",
+    "* ",
+    "• ",
+    "‣\t",
+    "1. ",
+    " 23)  ",
+    "a) ",
+    "\t+ ",
+    "> ",
+    ">> > ",
+    "# ",
+    "## 3. ",
+    "[ ] ",
+    "- [x] ",
+    "1.",
+    "| ",
 ]
 _BLOCKS = [  # of code points
     (0x20, 0x7E), (0xA0, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0x97F), (0xE00, 0xE7F),
@@ -85,8 +110,9 @@ def _line(random: Random, texts: Sequence[str]) -> str:
     if kind < 0.08:
         return "".join(_character(random) for _ in range(random.randrange(1, 60)))
     parts = [_part(random, texts) for _ in range(random.randrange(1, 14))]
-    joiner = random.choice(["", " ", " ", " ", None])
-    return "".join(part + (random.choice(_SPACES) if joiner is None else joiner) for part in parts)
+    joiner = random.choice(["", " ", " ", " ", " | ", None])
+    start = random.choice(_STARTS) if random.random() < 0.2 else ""
+    return start + "".join(part + (random.choice(_SPACES) if joiner is None else joiner) for part in parts)
 
 
 def _part(random: Random, texts: Sequence[str]) -> str:
@@ -133,6 +159,26 @@ def made_up(ids: Sequence[int], n_tokens: int) -> list[int]:
         [(i * 7919 + place * 31) % n_tokens for place, i in enumerate(ids)],
     ]
     return [i % n_tokens for i in made[sum(ids) % len(made)]]
+
+
+class PagePlanner(Planner):
+    """A planner that takes out of a line what a page does: emoji separate texts, and other markup inside is text."""
+
+    def _plan_line(self, line: str) -> Plan[list[Translation]]:
+        text = on_one_line(line)
+        spans = [*separators(text, self.src_lang), *(emoji.span() for emoji in _EMOJI.finditer(text))]
+        marks = without_overlaps([Mark(*span, Role.BREAK) for span in spans])
+        if not marks:
+            return (yield from self._plan_unmarked(line))
+        starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
+        between = [(start, text[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
+        texts = [(start, each) for start, each in between if any(map(str.isalpha, each))]
+        of_texts = yield from together(self._plan_unmarked(each) for _, each in texts)
+        whole, end = "", 0
+        for (place, each), [translation, *_] in zip(texts, of_texts, strict=True):
+            start = text.index(each, place)
+            whole, end = whole + text[end:start] + translation.text, start + len(each)
+        return [replace(joined([each[0] for each in of_texts], ""), text=whole + text[end:])]
 
 
 _IN_PAGE = """
@@ -206,7 +252,7 @@ def _of_direction(
 ) -> list[dict[str, Any]]:
     _, tokenizer = header.toward(tokenizer, src_lang, tgt_lang)
     n_tokens = tokenizer.tgt_vocab_size
-    planner = Planner(
+    planner = PagePlanner(
         MadeUp(n_tokens),
         tokenizer,
         SearchOptions.model_validate(header.search.model_dump()),

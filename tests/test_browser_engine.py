@@ -22,8 +22,8 @@ from mtformer.support.page import assemble
 pytestmark = needs_browser
 
 BUNDLE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
-TEXT = "  I ate chips. “She” ﬁnds the DOGS!\r\n\nWHERE IS THE HOUSE? 3 apples.\t It is red. ☃\n"
-SENTENCES = ["I ate chips.", "“She” ﬁnds the DOGS!", "", "WHERE IS THE HOUSE?", "3 apples.", "It is red.", "☃", ""]
+TEXT = "  I ate chips. “She” ﬁnds the DOGS!\r\n\nWHERE IS THE HOUSE? 3 apples.\t It is red. ☃\n\t1.  He reads."
+SENTENCES = ["I ate chips.", "“She” ﬁnds the DOGS!", "", "WHERE IS THE HOUSE?", "3 apples.", "It is red.", "He reads."]
 
 _START = """
 const weights = Uint8Array.from(atob(pageData.weights), (character) => character.charCodeAt(0)).buffer;

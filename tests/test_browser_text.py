@@ -34,12 +34,12 @@ from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_settings, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import CONTEXT, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.text.tokenizer.vocabulary import RULES
+from mtformer.text.tokenizer.vocabulary import RULES, on_one_line
 
 NASTY = [text for _, text in read_suite()]
-PAIRS = [  # short ones: longer ones take seconds to train on
+PAIRS = [  # short ones: longer ones take seconds to train on; control characters are in no text
     *(SentencePair(*pair) for pair in sentence_pairs(50)),
-    *(SentencePair(text, text.swapcase()) for text in NASTY[::2] if 0 < len(text) < 80),
+    *(SentencePair(text, text.swapcase()) for text in map(on_one_line, NASTY[::2]) if 0 < len(text) < 80),
 ]
 SYMBOLS = ["{x}", "nono", "ab", "bc", "。！", "Haus"]
 N_LINES = 60  # of each model
@@ -161,6 +161,10 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         "the DOG and the MAN of pH 7.4, 0.9 % NaCl and LOUIS XIV",
         "Wow!!!! What?!?! 哇！！！ Dogs &amp; cats & cows??",
         "10⁶ or 5×10³ kg, 10⁻³ m, 2³, x², H₂O, ①②③ dogs and ⑩",
+        "3. Mai ist ein Tag.\n 1. FC Köln spielt\r\n3. Open the box!\n## 2. Setup\n3) Mai",
+        "1. Tür auf\n2.\tOpen  it. Close it.\r\n\t– [x] • a) dogs \n\n- \n-3 dogs\n> > dogs\n‣ dog\n▪ dog\n1.dog",
+        "| dog | 12 |\n|:--|--:|\n | | man |\n| dog",
+        "dog 😀 man! 👍🏽👍 It runs❤️.\n☐ dog\n© dog™, what⁉ ✅ - dog\n\x1b[1m- dog\x1b[0m",
     ]
     lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
     lines = [line for line in lines if len(line) < 2_000]

@@ -96,6 +96,12 @@ def test_a_page_translates_as_the_command_line_does(page: Page, trained: Project
         "the 12 red houses",
         "a small dog likes",
         " x",
+        "1. the red house",
+        "\t- [x]  the red house. a small dog likes ",
+        "> # a) the 12 red houses",
+        "| the red house | 12 | |",
+        "😀 the red house 👍🏽❤️",
+        "- ",
     ]
     result = trained.mtformer("translate", "--model", "runs/config", stdin="".join(f"{text}\n" for text in texts))
     assert [type_text(page, text) for text in texts] == result.stdout.splitlines()

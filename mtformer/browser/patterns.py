@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.text import codes, entities, lost_names, lost_numbers, names, numbers, repetition, slots
+from mtformer.text import codes, entities, lost_names, lost_numbers, marks, names, numbers, repetition, slots
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
     ("NUMBER", numbers.NUMBER, "g"),
@@ -51,6 +51,12 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("LOOPS_OF_WORDS", repetition.LOOPS_OF_WORDS, "g"),
     ("LOOPS_OF_CHARACTERS", repetition.LOOPS_OF_CHARACTERS, "g"),
     ("INSIDE", lost_names.INSIDE, "g"),
+    ("LINE_START", f"^{marks.START.pattern}", ""),
+    ("LINE_START_WITH_ORDINALS", f"^{marks.START_WITH_ORDINALS.pattern}", ""),
+    ("NUMBERS_A_SENTENCE", f"^(?:{marks.NUMBERS_A_SENTENCE.pattern})", ""),
+    ("TABLE_ROW", f"^{marks.TABLE_ROW.pattern}$", ""),
+    ("BAR", marks.BAR, "g"),
+    ("EMOJI", f"(?![©®™‼⁉]){marks.EMOJI}", "g"),
 )
 _PARTS = re.compile(r"\[\^\\W\\d_\]|\\.|\(\?P<|\(\?P=(?P<name>\w+)\)|[][.]")
 _IN_JAVASCRIPT = {  # with the constants of unicode.js: Python's classes are those of Unicode, JavaScript's of ASCII

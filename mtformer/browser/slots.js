@@ -33,9 +33,7 @@ const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is sp
 class SlotMaker {
   constructor(tokenizer, slots, src, tgt) {
     Object.assign(this, { tokenizer, slots, src, tgt });
-    const regExpOf = (pattern) => new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu");
-    this.dates = (src.dates?.patterns ?? []).map(regExpOf);
-    this.clocks = src.clocks && { times: regExpOf(src.clocks.times), time: regExpOf(src.clocks.time) };
+    this.clocks = src.clocks && { times: inJavaScript(src.clocks.times), time: inJavaScript(src.clocks.time) };
   }
 
   /** A text with slots, also for units that are words if `units`; null if it has nothing that needs any. */
@@ -113,11 +111,11 @@ class SlotMaker {
 
   /** What a slot can stand for, in order, each { start, text, kind, number, date, clock, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
-    const dates = this.dates.flatMap((pattern) => Array.from(text.matchAll(pattern), ({ 0: written, index, groups }) => {
+    const dates = findDates(text, this.src).map(({ 0: written, index, groups }) => {
       const found = groups.month.toLowerCase().replace(/\.$/, "");
       const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
       return { start: index, text: written, kind: "many", date: { ...groups, month } };
-    }));
+    });
     return [...dates, ...this.timesOfDay(text), ...numbersAndCodes(text, this.src)].sort(inOrder);
   }
 
@@ -258,6 +256,18 @@ function on24Hours(times) {
 
 function modulo(number, divisor) {
   return ((number % divisor) + divisor) % divisor;
+}
+
+/** The dates of a text, as matches with groups for the day, the month and the year. */
+function findDates(text, { dates }) {
+  if (!dates) return [];
+  dates.regExps ??= dates.patterns.map(inJavaScript);
+  return dates.regExps.flatMap((pattern) => Array.from(text.matchAll(pattern)));
+}
+
+/** A pattern of Python that describe_texts has. */
+function inJavaScript(pattern) {
+  return new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu");
 }
 
 /** Writes a date { year, month, day, last }, months from 0 on, in a language: mtformer/text/dates.py. */

@@ -1,5 +1,5 @@
 "use strict";
-// The way of a text through the model: mtformer/translate/planner.py and sentence.py, without markup and terms.
+// The way of a text through the model: mtformer/translate/planner.py and sentence.py, without terms and most markup.
 
 const FULL_WIDTH_ENDS = ["。", "！", "？", "；"]; // no space follows them
 const CONTINUATION_BYTE = /^<0x[89AB][0-9A-F]>$/; // of a character that is spelled as several bytes
@@ -24,7 +24,7 @@ class TextPlanner {
   }
 
   /**
-   * Plans the translation of a text, line by line. Returns
+   * Plans the translation of a text, line by line, without the marks in it. Returns
    *   requests: what to search for, each { ids, nPrefix, limit, forced }: the ids of the source, how many stand before
    *     its text, the most tokens of a translation, and the ids that it is forced to start with; none if all of the text is copied;
    *   finish(hypotheses): takes the ids that were found for each request, as { ids } without EOS, and returns the
@@ -36,28 +36,28 @@ class TextPlanner {
    */
   plan(text) {
     const wellFormed = text.toWellFormed();
-    const lines = wellFormed.split(/\r?\n/);
-    const ends = [...(wellFormed.match(/\r?\n/g) ?? []), ""];
-    const plans = lines.map((line) => this.planLine(line));
+    const places = textPlaces(wellFormed, this.src);
+    const plans = places.map(([start, end]) => this.planUnmarked(wellFormed.slice(start, end)));
     const finish = (hypotheses) => {
       const left = [...hypotheses];
       const translated = plans.map((plan) => plan.finish(left.splice(0, requestsOf(plan.leaves).length)));
       const segments = [];
-      let [start, tgtStart] = [0, 0];
-      translated.forEach((line, i) => {
-        segments.push(...line.segments.map((segment) => moved(segment, start, tgtStart)));
-        start += lines[i].length + ends[i].length;
-        tgtStart += line.text.length + ends[i].length;
+      let [whole, done] = ["", 0];
+      translated.forEach((part, i) => {
+        const [start, end] = places[i];
+        whole += keptOf(wellFormed.slice(done, start));
+        segments.push(...part.segments.map((segment) => moved(segment, start, whole.length)));
+        whole += part.text;
+        done = end;
       });
-      const joined = translated.map((line, i) => line.text + ends[i]).join("");
-      return { text: joined, notes: joinTranslations(translated, "").notes, segments };
+      return { text: whole + keptOf(wellFormed.slice(done)), notes: joinTranslations(translated, "").notes, segments };
     };
     const leaves = plans.flatMap((plan) => plan.leaves);
     return { requests: requestsOf(leaves), leaves, finish };
   }
 
-  /** Plans the translation of a line, as plan() does that of a text. */
-  planLine(line) {
+  /** Plans the translation of a line without marks, or of a text between them, as plan() does that of a text. */
+  planUnmarked(line) {
     const prepared = prepareText(line, this.preparations);
     let before = "";
     const units = unitsOf(prepared).map((unit) => ({
@@ -81,7 +81,8 @@ class TextPlanner {
       const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
       return { text, notes, segments: this.segments(line, prepared, ofUnits) };
     };
-    return { leaves: units.flatMap((each) => each.leaves), finish };
+    const leaves = units.flatMap((each) => each.leaves);
+    return { requests: requestsOf(leaves), leaves, finish };
   }
 
   /** The sentences of a line and their translations; see plan(). */

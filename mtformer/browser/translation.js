@@ -144,7 +144,7 @@ class TextTranslator {
    */
   *alternatives(src, prefix, { from, to, count = 5 }) {
     const planner = this.plannerOf({ from, to });
-    const plan = planner.plan(src);
+    const plan = planner.planUnmarked(src);
     if (plan.requests.length !== 1) return [];
     const [request] = plan.requests;
     const leaf = leafOf(plan);
@@ -168,7 +168,7 @@ class TextTranslator {
   /** The best translation of a sentence that begins with `start`, as a segment; null if there is none. */
   *begin(src, start, { from, to }) {
     const planner = this.plannerOf({ from, to });
-    const plan = planner.plan(src);
+    const plan = planner.planUnmarked(src);
     if (plan.requests.length !== 1) return null;
     const leaf = leafOf(plan);
     const found = [];

@@ -1,0 +1,50 @@
+"use strict";
+// What separates the texts of a line and stays as it is: mtformer/text/marks.py. Here emoji do, too.
+
+const LINE_END = /(\r?\n)/;
+
+/** The places of the texts to translate, each [start, end], in one of several lines; one without marks is one. */
+function textPlaces(text, language) {
+  let start = 0;
+  return text.split(LINE_END).flatMap((part, i) => {
+    const places = i % 2 ? [] : placesInLine(part, language);
+    const moved = places.map((place) => place.map((end) => start + end));
+    start += part.length;
+    return moved;
+  });
+}
+
+function placesInLine(given, language) {
+  const spacesFor = (run) => " ".repeat(run.length);
+  const line = given.replace(TERMINAL_ESCAPES, spacesFor).replace(CONTROL_CHARACTERS, spacesFor);
+  const marks = separators(line, language);
+  if (!marks.length) return [[0, line.length]];
+  const ends = [...marks.map(([start]) => start), line.length];
+  const places = [0, ...marks.map(([, end]) => end)].map((from, i) => {
+    const text = strip(line.slice(from, ends[i]));
+    const start = line.indexOf(text, from);
+    return [start, start + text.length];
+  });
+  return places.filter(([start, end]) => Array.from(line.slice(start, end)).some(isAlphabetic));
+}
+
+/** The places of the signs that a line starts with, of the bars of a table's row, and of emoji, in order. */
+function separators(line, language) {
+  const start = startOf(line, language);
+  const bars = TABLE_ROW.test(line) ? line.matchAll(BAR) : [];
+  const found = [...(start ? [start] : []), ...bars, ...line.matchAll(EMOJI)];
+  const places = found.map(({ 0: mark, index }) => [index, index + mark.length]).sort(([a], [b]) => a - b);
+  return places.filter(([from], i) => !i || from >= places[i - 1][1]); // ▪ is also an emoji
+}
+
+/** The signs that a line starts with. Where ordinal numbers have a full stop, one of them is no item of a list. */
+function startOf(line, language) {
+  const start = LINE_START.exec(line);
+  const isOrdinal = () => !NUMBERS_A_SENTENCE.test(line) || findDates(line, language).some(({ index }) => !strip(line.slice(0, index)));
+  return start && language.has_ordinals && isOrdinal() ? LINE_START_WITH_ORDINALS.exec(line) : start;
+}
+
+/** What is not translated of a text, on one line where it was on one. */
+function keptOf(text) {
+  return text.split(LINE_END).map((part, i) => (i % 2 ? part : onOneLine(part))).join("");
+}
