@@ -1,5 +1,6 @@
 """``mtformer runs``: a line for each run, whatever its state."""
 
+import errno
 import json
 import os
 import threading
@@ -149,6 +150,22 @@ def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Projec
     assert list(listed(place)) == ["newest", "newer", "old"]
     rows = place.mtformer("runs", "runs").stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["name", "newest", "newer", "old"]
+
+
+def test_folders_of_others_that_cannot_be_read_are_left_out(place: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.folder / "runs" / "lost+found").mkdir(parents=True)
+    stat = os.stat
+
+    def refuse(path: Any, *rest: Any, **options: Any) -> os.stat_result:
+        if "lost+found" in Path(str(path)).parent.parts:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return stat(path, *rest, **options)
+
+    monkeypatch.setattr("os.stat", refuse)
+    result = place.mtformer("translate", "a")
+    assert result.stderr.startswith("Error: there is no trained model under")
+    make_run(place, "own")
+    assert list(listed(place)) == ["own"]
 
 
 def test_a_damaged_run_is_shown_as_such_among_the_others(place: Project) -> None:

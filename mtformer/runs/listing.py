@@ -1,5 +1,6 @@
 """All runs in a folder, each on a line."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -94,7 +95,8 @@ def _row(listed: ListedRun) -> list[str]:
 def _is_run(path: Path) -> bool:
     folder = RunFolder(path)
     parts = (folder.config, folder.metrics, folder.bundle, folder.checkpoints)
-    return path.is_dir() and (folder.is_training or any(part.exists() for part in parts))
+    # Path.exists would raise in a folder that cannot be read, such as lost+found.
+    return path.is_dir() and (folder.is_training or any(map(os.path.exists, parts)))
 
 
 def _look_at(path: Path) -> ListedRun:
