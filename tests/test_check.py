@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import itertools
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,6 @@ def test_two_files_are_checked_like_a_config_that_names_them(tmp_path: Path) -> 
     by_files = project.mtformer("data", "check", *files, "--fix", "two")
     assert by_files.status == 0, by_files.stderr
     assert by_files.stdout == by_config.stdout
-    assert "clean text, a source for the config: {src: two/text.en, tgt: two/text.de}" in by_files.stderr
     assert not list(tmp_path.glob("text.*.yaml"))
     (tmp_path / "text.en-de.yaml").write_text(project.config.read_text().replace("text.de", "other.de"))
     assert project.mtformer("data", "check", *files).stdout == by_config.stdout
@@ -91,6 +91,20 @@ def test_two_files_are_checked_like_a_config_that_names_them(tmp_path: Path) -> 
     assert (missing.status, missing.stdout) == (2, "")
     assert "needs --tgt" in missing.stderr
     assert missing.stderr.endswith(": mtformer data check --src text.en --tgt FILE --to LANG\n")
+
+
+def test_the_command_that_trains_on_the_clean_copy_of_two_files_is_printed(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "text", sentence_pairs(300, seed=1))
+    (tmp_path / "text.de").rename(tmp_path / "my text")
+    project = Project(tmp_path, tmp_path / "none.yaml")
+    files = ("--src", "text.en", "--tgt", "my text", "--to", "de", "--set", "training.max_steps=1")
+    assert project.mtformer("train", *files).status == 0  # on the text as it is, with a config of its own
+    fixed = project.mtformer("data", "check", *files, "--fix", "clean copy")
+    command = fixed.stderr.splitlines()[-1].partition(": mtformer ")[2]
+    assert command.startswith("train --src 'clean copy/text.en' --tgt 'clean copy/my text' --to de --set ")
+    trained = project.mtformer(*shlex.split(command))
+    assert (trained.status, trained.stdout) == (0, "runs/clean copy/model.safetensors\n"), trained.stderr
+    assert "stopped at step 1 " in trained.stderr
 
 
 def test_a_slip_is_found_with_its_line_and_its_offset(report: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """``mtformer data``."""
 
 import logging
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +86,7 @@ def check(
     from mtformer.data.clean.checkup import check as check_text
     from mtformer.data.clean.report import as_config, as_text, write_clean
     from mtformer.data.clean.report import as_json as values_of
+    from mtformer.data.new_config import options_of_files
     from mtformer.support.files import require_new_folder
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 
@@ -96,8 +98,12 @@ def check(
     options.print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
     if fix is not None:
         for source in write_clean(checkup, fix):
-            folder = config.resolve().parent if config else Path.cwd()
-            log.info("clean text, a source for the config: %s", as_config(source, folder))
+            if config:
+                log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
+            else:
+                files = options_of_files(source.src, source.tgt, (texts.src_lang, texts.tgt_lang))
+                settings = [part for each in (*(overrides or []), f"run.name={fix.name}") for part in ("--set", each)]
+                log.info("to train on the clean text: mtformer train %s %s", files, shlex.join(settings))
     if strict and checkup.n_problems:
         raise typer.Exit(1)
 
