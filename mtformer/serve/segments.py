@@ -11,6 +11,8 @@ from itertools import accumulate
 from typing import Any
 
 from mtformer.text.languages import separator_of
+from mtformer.text.marks import places_of_texts
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import Span, word_spans
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.plan import Plan, together
@@ -41,20 +43,25 @@ class Place:
 
 
 def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str]:
-    """Return the sentences of a text, those of a line one by one, and the line ends after the last."""
-    joiner = separator_of(tgt_lang)
+    """Return the sentences of a text, those of a line one by one, and what comes after the last.
+
+    The signs that a line starts with and the bars of tables are in no sentence.
+    """
     places: list[Place] = []
-    at, before = 0, ""
+    at, joiner = 0, ""
     for line, end in zip(_LINE_END.split(text), [*_LINE_END.findall(text), ""], strict=True):
-        place = at
-        of_line = split_sentences(line, src_lang)
-        for last, sentence in zip(["", *of_line], of_line, strict=False):
-            place = text.index(sentence, place)
-            places.append(Place(sentence, place, before, last))
-            place, before = place + len(sentence), joiner
+        done = 0
+        for start, stop in places_of_texts(line, src_lang):
+            joiner += on_one_line(line[done:start])
+            place, last = at + start, ""
+            for sentence in split_sentences(line[start:stop], src_lang):
+                place = text.index(sentence, place)
+                places.append(Place(sentence, place, separator_of(tgt_lang) if last else joiner, last))
+                place, joiner, last = place + len(sentence), "", sentence
+            done = stop
+        joiner += on_one_line(line[done:]) + end
         at += len(line) + len(end)
-        before = end if before == joiner else before + end
-    return places, before
+    return places, joiner
 
 
 def plan_segments(translator: Translator, text: str) -> Plan[dict[str, Any]]:

@@ -38,6 +38,18 @@ def separators(text: str, language: str) -> Iterator[Span]:
         yield from (bar.span() for bar in BAR.finditer(text))
 
 
+def places_of_texts(text: str, language: str) -> Iterator[Span]:
+    """Yield the spans of what is translated of a line: what has letters between separators; without any, all of it."""
+    marks = list(separators(text, language))
+    if not marks:
+        yield 0, len(text)
+        return
+    for start, end in zip([0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)], strict=True):
+        stretch = text[start:end]
+        if any(map(str.isalpha, stretch)):
+            yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
+
+
 def _numbers_a_sentence(text: str, language: str) -> bool:
     may_be = NUMBERS_A_SENTENCE.match(text) is not None
     return may_be and all(text[:start].strip() for start, *_ in find_dates(text, language))
