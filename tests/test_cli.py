@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -479,9 +480,9 @@ def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
     stopped = make_project(tmp_path / "stopped", max_steps=30)
     with monkeypatch.context() as patch:
         patch.setattr(Updater, "update", update)
-        result = stopped.mtformer("train", stopped.config)
+        result = stopped.mtformer("train", stopped.config, "--fresh")
     assert result.status == 130
-    assert "rerun the same command to resume runs/config" in result.stderr
+    assert "rerun the same command without --fresh to resume runs/config" in result.stderr
     assert [path.name for path in (stopped.folder / "runs/config/checkpoints").iterdir()] == ["step-000011"]
     result = stopped.mtformer("train", stopped.config)
     assert result.status == 0
@@ -490,14 +491,18 @@ def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
 
 
 def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
-    assert project.mtformer("train", project.config).status == 0
-    again = project.mtformer("train", project.config, "--set", "training.learning_rate=0.1")
+    settings = ("--set", "run.name=named", "--set", "data.max_length=200")
+    assert project.mtformer("train", project.config, *settings).status == 0
+    again = project.mtformer("train", project.config, *settings, "--set", "training.learning_rate=0.1")
     assert again.status == 0
     assert "learning_rate" not in again.stderr
-    assert re.search(r"runs/config is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
+    assert re.search(r"runs/named is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
+    [command] = re.findall(r"raise that limit: mtformer (.*); --fresh", again.stderr)
+    further = project.mtformer(*shlex.split(command.replace("…", "22")))
+    assert "stopped at step 22 " in further.stderr, further.stderr
     assert "resuming" not in again.stderr and "stopped" not in again.stderr
     assert again.stderr.count("training pairs are too few for a useful model") == 1
-    fresh = project.mtformer("train", project.config, "--fresh")
+    fresh = project.mtformer("train", project.config, *settings, "--fresh")
     assert "resuming" not in fresh.stderr
     assert fresh.status == 0
 

@@ -1,6 +1,8 @@
 """A run: everything that happens between a config and a trained model, kept in one folder."""
 
 import logging
+import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -71,7 +73,7 @@ def train(
     """
     folder = RunFolder.of(config)
     notify = partial(on_scores, folder) if on_scores else lambda is_training: None
-    with _resumable(folder), joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
+    with _resumable(folder, fresh), joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
         stack.enter_context(one_core_per_operation())
         device = local_device(pick_device(config.training.device), ranks)
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
@@ -108,16 +110,23 @@ def _log_resumed(trainer: Trainer) -> None:
     step = trainer.state.step
     if reason := trainer.course.end():
         log.info(
-            "%s is complete: step %d after %.1f min, %s; to train on, raise that limit, as with --set; --fresh starts "
-            "from scratch",
+            "%s is complete: step %d after %.1f min, %s; to train on, raise that limit: %s; --fresh starts from "
+            "scratch",
             trainer.folder.path,
             step,
             trainer.state.seconds / 60,
             reason,
+            _training_on(trainer, reason),
         )
     else:
         log.info("resuming from step %d", step)
         warn_of_changes(trainer.config.provenance.changes, step)
+
+
+def _training_on(trainer: Trainer, reason: str) -> str:
+    """Return the command that trains a run on, beyond the limit that ``reason`` names."""
+    [limit] = re.findall(r"training\.\w+", reason)
+    return f"mtformer train {shlex.quote(trainer.folder.config.as_posix())} --set {limit}=…"
 
 
 def _warn_of_no_gain(trainer: Trainer) -> None:
@@ -134,9 +143,10 @@ def _warn_of_few_epochs(trainer: Trainer) -> None:
     usual, done = size_for(len(trainer.data.corpus)).max_epochs, trainer.course.epochs
     if trainer.settings.max_minutes and not trainer.settings.max_epochs and done < usual / 2:
         log.warning(
-            "%.1f epochs are few: without training.max_minutes, this text has %d by default; to train on, raise it",
+            "%.1f epochs are few: without training.max_minutes, this text has %d by default; to train on, raise it: %s",
             done,
             usual,
+            _training_on(trainer, "training.max_minutes"),
         )
 
 
@@ -152,13 +162,14 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
 
 
 @contextmanager
-def _resumable(folder: RunFolder) -> Iterator[None]:
+def _resumable(folder: RunFolder, fresh: bool) -> Iterator[None]:
     """Log how to resume if an interrupt ends the block and there is a checkpoint."""
     try:
         yield
     except KeyboardInterrupt:
         if list_checkpoints(folder.checkpoints):
-            log.warning("stopped; rerun the same command to resume %s", folder.path)
+            without = " without --fresh" * fresh
+            log.warning("stopped; rerun the same command%s to resume %s", without, folder.path)
         raise
 
 
