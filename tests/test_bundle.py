@@ -515,11 +515,16 @@ def test_a_pickle_is_refused_and_not_executed(write: Callable[[Trap, Path], obje
     assert sign.exists()  # the trap does work
 
 
-def test_translating_does_not_import_torchs_compiler() -> None:
+def test_loading_and_translating_do_not_import_torchs_compiler() -> None:
     code = """
 import sys
 from mtformer import Translator
-Translator.load(sys.argv[1], "cpu").translate(["a"])
+from mtformer.model.architecture import POSITIONS
+from mtformer.model.weights import without_weights
+translator = Translator.load(sys.argv[1], "cpu")
+translator.translate(["a"])
+for name in POSITIONS:
+    without_weights(translator.engine.model.architecture.model_copy(update={"positions": name}))
 sys.exit("torch._dynamo" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code, str(FIXTURES / "bundle-3.safetensors")], check=True)

@@ -13,7 +13,7 @@ from mtformer.config import ModelConfig
 from mtformer.model.architecture import POSITIONS
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer
-from mtformer.model.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
+from mtformer.model.positions import LearnedPositions, SinusoidalPositions, marian_table, rotate, sinusoidal_table
 from mtformer.model.transformer import Transformer
 
 V_SRC, V_TGT, D, F, MAX_LENGTH = 11, 13, 16, 24, 4
@@ -112,6 +112,10 @@ def test_sinusoids_are_the_papers_formula() -> None:
 def test_an_odd_width_has_no_sinusoids() -> None:
     with pytest.raises(ValueError, match=r"d_model \(5\) is odd"):
         sinusoidal_table(4, 5)
+
+
+def test_the_narrowest_sinusoids_of_tensor2tensor_have_one_rate() -> None:
+    assert marian_table(3, 2).tolist() == [pytest.approx([math.sin(t), math.cos(t)], abs=1e-6) for t in range(3)]
 
 
 def test_the_sinusoidal_table_grows_when_a_longer_text_comes() -> None:

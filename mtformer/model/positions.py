@@ -18,14 +18,8 @@ def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
     """
     if d_model % 2:
         raise ValueError(f"d_model ({d_model}) is odd: each sine has a cosine beside it")
-    table = torch.empty(n_positions, d_model)
-    if table.is_meta:  # without values; computing their shapes would import torch's compiler
-        return table
-    position = torch.arange(n_positions, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
-    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000.0) / d_model))  # (D / 2)
-    table[:, 0::2] = torch.sin(position * rate)
-    table[:, 1::2] = torch.cos(position * rate)
-    return table
+    angles = _angles(n_positions, d_model // 2, d_model // 2)
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
 
 
 def marian_table(n_positions: int, d_model: int) -> Tensor:
@@ -33,10 +27,14 @@ def marian_table(n_positions: int, d_model: int) -> Tensor:
 
     Their rates are 10000^(-i / (D/2 - 1)).
     """
-    half = d_model // 2
+    angles = _angles(n_positions, d_model // 2, max(1, d_model // 2 - 1))
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def _angles(n_positions: int, n_rates: int, n_intervals: int) -> Tensor:
+    """Return (n_positions, n_rates): pos · 10000^(-i / n_intervals)."""
     position = torch.arange(n_positions, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
-    rate = torch.exp(torch.arange(half, dtype=torch.float32) * (-math.log(10_000.0) / (half - 1)))
-    return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], dim=1)
+    return position * torch.exp(torch.arange(n_rates) * (-math.log(10_000.0) / n_intervals))
 
 
 def fairseq_table(n_positions: int, d_model: int) -> Tensor:
@@ -52,7 +50,9 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, *, d_model: int, n_positions: int) -> None:
         super().__init__()
-        table = self.make_table(min(n_positions, _MOST_PREPARED), d_model)
+        table = torch.empty(min(n_positions, _MOST_PREPARED), d_model)
+        if not table.is_meta:  # computing shapes alone would import torch's compiler
+            table = self.make_table(*table.shape)
         self.register_buffer("table", table, persistent=False)
         self._outgrown: list[Tensor] = []  # which graphs of a GPU may still read
 
