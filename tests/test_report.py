@@ -153,6 +153,8 @@ def test_resumes_and_the_best_step_are_marked(project: Project) -> None:
     validations = lines_of(run, "valid_loss")
     expected = max(validations, key=lambda line: (line["valid_bleu"], -line["valid_loss"]))
     assert (best["kind"], best["at"][0]) == ("best", expected["step"])
+    shown = f"<dd>{expected['valid_bleu']:.2f}<small>at step {expected['step']:,}, by greedy search</small></dd>"
+    assert shown in (run / "report.html").read_text(encoding="utf-8")
 
 
 @needs_browser
@@ -214,6 +216,7 @@ def test_scores_are_those_of_eval_with_intervals_of_sacrebleu(trained: Project, 
         assert (float(found_low), float(found_high)) == pytest.approx((low, high), abs=0.011)
         assert score["score"] not in (0.0, 100.0)
     assert "nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a" in text
+    assert "Validations in training score less: they search greedily." in text
 
 
 @needs_browser

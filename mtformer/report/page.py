@@ -176,7 +176,8 @@ def _tiles(run: Contents, result: test_set.TranslatedTestSet | None) -> Iterator
     if best := run.best:
         metric = f"valid_{run.metric}"
         at = f"at step {best['step']:,}"
-        yield tile(f"best validation {METRIC_NAMES[run.metric]}", score(metric, best[metric]), at)
+        how = at if run.metric in ("loss", "perplexity") else f"{at}, by greedy search"
+        yield tile(f"best validation {METRIC_NAMES[run.metric]}", score(metric, best[metric]), how)
         if run.metric != "loss" and best["valid_loss"] is not None:
             perplexity = f"perplexity {best['valid_perplexity']:.2f} {at}" if "valid_perplexity" in best else at
             yield tile("validation loss", f"{best['valid_loss']:.3f}", perplexity)
