@@ -339,7 +339,7 @@ def test_what_the_page_is_made_of_is_no_output(trained: Project, run: Path, name
     before = contents(run.parent.parent)
     result = trained.mtformer("report", run, "--output", run / name)
     assert (result.status, result.stdout) == (2, "")
-    assert "exists and is not a page of mtformer" in result.stderr
+    assert f"--output {run / name}: name a page" in result.stderr
     assert contents(run.parent.parent) == before
 
 

@@ -473,6 +473,22 @@ def test_a_page_replaces_an_earlier_page_and_no_other_file(copied: Project, comm
     assert f"{page} exists and is not a page of mtformer: name another file with --output\n" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["report --no-test runs/config", "explain --fixed a"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("page.txt", "name a page, such as page.html"),
+        (".", "name a page, such as page.html"),
+        ("-", "standard output is for the path of the page; name a file"),
+    ],
+)
+def test_a_page_is_named_as_one(copied: Project, command: str, name: str, message: str) -> None:
+    result = copied.mtformer(*command.split(), "--output", name)
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"Error: --output {name}: {message}\n")
+    assert not (copied.folder / "page.txt").exists()
+
+
 def test_a_model_that_is_too_large_is_refused(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "MAX_BYTES", 50_000)
     arguments = ["export", "runs/config", "--to", "html", "--quantization", "float32", "--output", "app"]

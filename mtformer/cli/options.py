@@ -52,6 +52,7 @@ CONFIG = argument("The config file.", "CONFIG")
 CONFIG_OR_TEXTS = argument("The config file; not with --src and --tgt.", "CONFIG", default=None)
 SET = option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
 INPUT = option("A text file, one sentence per line; - is standard input.")
+PAGE_SUFFIXES = (".html", ".htm")
 OUTPUT = option("The file to write; - is standard output.", default=Path("-"))
 JSON = option("Print JSON.")
 TAG = option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT)
@@ -265,15 +266,19 @@ def require_file(option: str, path: Path | None, shown: str) -> None:
 
 
 def require_own_page(path: Path | None) -> None:
-    """Refuse a page to write that would replace another file than an earlier page.
+    """Refuse a page to write that is not named as one, or would replace another file than an earlier page.
 
     Raises:
-        UserError: it would.
+        UserError: it is refused.
     """
     from mtformer.support.page import POLICY
     from mtformer.text.lines import open_input
 
-    if path is not None and path.is_file():
+    if path is None:
+        return
+    if not path.name.lower().removesuffix(".gz").endswith(PAGE_SUFFIXES):
+        raise UserError(f"--output {path}: name a page, such as {path.stem or 'page'}.html")
+    if path.is_file():
         with open_input(path) as file:
             if POLICY.encode() not in file.read(1_000):
                 raise UserError(f"{path} exists and is not a page of mtformer: name another file with --output")

@@ -325,8 +325,7 @@ class PageOptions(Options):
         Raises:
             UserError: the message names them.
         """
-        if self.format is not None:
-            options.require_file("--output", self.output, "what --format prints")
+        options.require_file("--output", self.output, "what --format prints" if self.format else "the path of the page")
         for name, given in (("--language", self.language != "en"), ("--fixed", self.fixed)):
             if given and self.output is None:
                 raise UserError(f"{name} needs --output, the page to write")
