@@ -302,7 +302,10 @@ def test_a_line_without_a_hint_has_no_marks_but_those_of_its_start(monkeypatch: 
     ("text", "language", "texts"),
     [
         ("3. Mai ist ein Tag.", "de", None),
-        ("1. FC Köln spielt", "de-AT", None),
+        ("1. und 2. Klasse", "de-AT", None),
+        ("1. öffnen!", "de-AT", ["öffnen!"]),
+        ("1. Treffpunkt: Eingang C, 3. Stock", "de", ["Treffpunkt: Eingang C, 3. Stock"]),
+        ("3. třída", "cs", None),
         ("3) Mai ist ein Tag.", "de", ["Mai ist ein Tag."]),
         ("3. Öffnen Sie die Kiste!", "de", ["Öffnen Sie die Kiste!"]),
         ("## 3. Aufbau", "de", ["Aufbau"]),

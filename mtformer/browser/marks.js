@@ -37,11 +37,15 @@ function separators(line, language) {
   return places.filter(([from], i) => !i || from >= places[i - 1][1]); // ▪ is also an emoji
 }
 
-/** The signs that a line starts with. Where ordinal numbers have a full stop, one of them is no item of a list. */
+/** The signs that a line starts with; where ordinal numbers have a full stop, not that of "3. Mai" or "3. und 4. Klasse". */
 function startOf(line, language) {
   const start = LINE_START.exec(line);
-  const isOrdinal = () => !NUMBERS_A_SENTENCE.test(line) || findDates(line, language).some(({ index }) => !strip(line.slice(0, index)));
+  const isOrdinal = () => !isItem(line, start[0].length) || findDates(line, language).some(({ index }) => !strip(line.slice(0, index)));
   return start && language.has_ordinals && isOrdinal() ? LINE_START_WITH_ORDINALS.exec(line) : start;
+}
+
+function isItem(line, end) {
+  return !isInSmallLetters(line.charAt(end)) || IS_SENTENCE.test(line);
 }
 
 /** What is not translated of a text, on one line where it was on one. */

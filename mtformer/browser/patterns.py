@@ -53,7 +53,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("INSIDE", lost_names.INSIDE, "g"),
     ("LINE_START", f"^{marks.START.pattern}", ""),
     ("LINE_START_WITH_ORDINALS", f"^{marks.START_WITH_ORDINALS.pattern}", ""),
-    ("NUMBERS_A_SENTENCE", f"^(?:{marks.NUMBERS_A_SENTENCE.pattern})", ""),
+    ("IS_SENTENCE", f"^(?:{marks.IS_SENTENCE.pattern})", ""),
     ("TABLE_ROW", f"^{marks.TABLE_ROW.pattern}$", ""),
     ("BAR", marks.BAR, "g"),
     ("EMOJI", f"(?![©®™‼⁉]){marks.EMOJI}", "g"),

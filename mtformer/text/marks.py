@@ -9,7 +9,7 @@ from mtformer.text.words import Span
 
 START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+·•◦‣▪–—]|\d{1,3}[.)]|[A-Za-z]\)|\[[ xX]\])\s+)+")
 START_WITH_ORDINALS = re.compile(START.pattern.replace("[.)]", "[)]"))
-NUMBERS_A_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or is in a heading, unlike "1. FC Köln"
+IS_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or a heading
 TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 BAR = re.compile(r"\s*\|\s*(?::?-+:?\s*(?=\|))?")
 
@@ -27,10 +27,10 @@ EMOJI = (
 def separators(text: str, language: str) -> Iterator[Span]:
     """Yield the spans of the signs that a line starts with, or of the bars of a table's row.
 
-    Where ``language`` writes ordinal numbers with a full stop, a line that begins with one is no item of a list.
+    Where ``language`` writes ordinal numbers with a full stop, "3. Mai" and "3. und 4. Klasse" are no items of a list.
     """
     start = START.match(text)
-    if start and has_full_stops_in_ordinals(language) and not _numbers_a_sentence(text, language):
+    if start and has_full_stops_in_ordinals(language) and not _is_item(text, start.end(), language):
         start = START_WITH_ORDINALS.match(text)
     if start:
         yield start.span()
@@ -50,6 +50,7 @@ def places_of_texts(text: str, language: str) -> Iterator[Span]:
             yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
 
 
-def _numbers_a_sentence(text: str, language: str) -> bool:
-    may_be = NUMBERS_A_SENTENCE.match(text) is not None
+def _is_item(text: str, end: int, language: str) -> bool:
+    """Tell whether a text is an item, or a heading, whose number ends at a place, and neither a date nor an ordinal."""
+    may_be = not text[end : end + 1].islower() or IS_SENTENCE.match(text) is not None
     return may_be and all(text[:start].strip() for start, *_ in find_dates(text, language))
