@@ -518,13 +518,17 @@ def test_a_pickle_is_refused_and_not_executed(write: Callable[[Trap, Path], obje
 def test_loading_and_translating_do_not_import_torchs_compiler() -> None:
     code = """
 import sys
+import torch
 from mtformer import Translator
 from mtformer.model.architecture import POSITIONS
+from mtformer.model.lora import adapted, adapter_shapes
 from mtformer.model.weights import without_weights
 translator = Translator.load(sys.argv[1], "cpu")
 translator.translate(["a"])
+model = translator.engine.model
 for name in POSITIONS:
-    without_weights(translator.engine.model.architecture.model_copy(update={"positions": name}))
+    without_weights(model.architecture.model_copy(update={"positions": name}))
+adapted(model, {name: torch.zeros(shape) for name, shape in adapter_shapes(model, 1)})
 sys.exit("torch._dynamo" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code, str(FIXTURES / "bundle-3.safetensors")], check=True)

@@ -97,16 +97,13 @@ def adapted_model(**settings: Any) -> Transformer:
 
 
 def test_one_matrix_by_hand() -> None:
-    low_rank = LowRank(2, 3, rank=1)
-    low_rank.down.data = torch.tensor([[1.0, 2.0]])
-    low_rank.up.data = torch.tensor([[1.0], [0.0], [-1.0]])
+    low_rank = LowRank(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0], [0.0], [-1.0]]))
     assert low_rank(torch.tensor([[3.0, 4.0]])).tolist() == [[11.0, 0.0, -11.0]]
 
 
 def test_stacked_matrices_have_an_adapter_each() -> None:
-    low_rank = LowRank(2, 2, rank=1, n_matrices=2)
-    low_rank.down.data = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    low_rank.up.data = torch.tensor([[10.0], [100.0]])
+    down, up = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[10.0], [100.0]])
+    low_rank = LowRank(down, up, n_matrices=2)
     x = torch.tensor([[3.0, 4.0]])
     assert low_rank(x).tolist() == [[30.0, 400.0]]
     assert (low_rank(x, 0, 1).tolist(), low_rank(x, 1, 2).tolist()) == ([[30.0]], [[400.0]])

@@ -22,15 +22,14 @@ class LowRank(nn.Module):
 
     Attributes:
         down: A, (n·rank, in) for n matrices.
-        up: B, (n·out, rank); zeros at first, so that training starts from the outputs without it.
+        up: B, (n·out, rank).
     """
 
-    def __init__(self, in_features: int, out_features: int, rank: int, n_matrices: int = 1) -> None:
-        """Set up fresh weights for ``n_matrices`` matrices with ``out_features`` outputs in all."""
+    def __init__(self, down: Tensor, up: Tensor, n_matrices: int = 1) -> None:
+        """Take the values of A and B for ``n_matrices`` matrices."""
         super().__init__()
         self.n_matrices = n_matrices
-        self.down = nn.Parameter(torch.empty(n_matrices * rank, in_features).uniform_(-1, 1) * in_features**-0.5)
-        self.up = nn.Parameter(torch.zeros(out_features, rank))
+        self.down, self.up = nn.Parameter(down), nn.Parameter(up)
 
     def forward(self, x: Tensor, first: int = 0, last: int | None = None) -> Tensor:
         """Map (…, in) to (…, out), or to the outputs of the matrices from ``first`` to before ``last``."""
@@ -94,11 +93,16 @@ def stacked_matrices(model: nn.Module) -> dict[str, int]:
 
 
 def adapt(model: nn.Module, rank: int) -> None:
-    """Give all linear layers inside the encoder's and decoder's layers a fresh adapter; train nothing else."""
+    """Give all linear layers inside the encoder's and decoder's layers a fresh adapter; train nothing else.
+
+    B is zero, so that training starts from the outputs without it.
+    """
     model.requires_grad_(False)
     for module in model.modules():
         if isinstance(module, Linear):
-            adapter = LowRank(module.in_features, module.out_features, rank, module.n_matrices)
+            width = module.in_features
+            down = torch.empty(module.n_matrices * rank, width).uniform_(-1, 1) * width**-0.5
+            adapter = LowRank(down, torch.zeros(module.out_features, rank), module.n_matrices)
             module.adapter = adapter.to(module.weight.device)
 
 
@@ -156,10 +160,8 @@ def adapted(model: M, adapter: Mapping[str, Tensor]) -> M:
     result = _twin(model)
     for name, module in result.named_modules():
         if isinstance(module, Linear):
-            down, up = (nn.Parameter(adapter[name + which].to(module.weight.device)) for which in (_DOWN, _UP))
-            with torch.device("meta"):
-                module.adapter = LowRank(module.in_features, module.out_features, up.size(1), module.n_matrices)
-            module.adapter.down, module.adapter.up = down, up
+            down, up = (adapter[name + which].to(module.weight.device) for which in (_DOWN, _UP))
+            module.adapter = LowRank(down, up, module.n_matrices)
     return result
 
 
