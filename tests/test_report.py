@@ -14,6 +14,7 @@ import yaml
 from browser import needs_browser, opened
 from conftest import Project, sentence_pairs, write_pairs
 
+from mtformer.report.page import short
 from mtformer.report.writing import write_report
 from mtformer.runs.folder import RunFolder
 
@@ -327,6 +328,11 @@ def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage:
     result = trained.mtformer("report", "--no-test", run)
     assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {expected[damage]}\n")
     assert contents(run) == before
+
+
+def test_large_numbers_are_short() -> None:
+    numbers = (999_499, 999_500, 4_248_000, 999_499_999, 999_600_000, 1_500_000_000)
+    assert [*map(short, numbers)] == ["999,499", "1 M", "4.25 M", "999 M", "1 G", "1.5 G"]
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "model.safetensors", "../../test.de"])

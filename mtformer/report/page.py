@@ -280,6 +280,6 @@ def score(key: str, value: float | None) -> str:
 def short(count: int) -> str:
     """Format a large number in short, as in 4.2 M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M")):
-        if count >= size:
+        if count >= 0.9995 * size:  # which rounds to 1
             return f"{count / size:.3g} {unit}"
     return f"{count:,}"
