@@ -89,7 +89,9 @@ def test_what_does_not_influence_the_model_is_not_recorded(project_of_module: Pr
     training = {"log_every": 7, "checkpoint_every": 7, "keep_last": 7, "keep_best": 7, "log_to": "[tensorboard]"}
     overrides = [f"training.{key}={value}" for key, value in training.items()]
     now = config_of(
-        project_of_module, *overrides, "eval.n_samples=1", "search.beam_size=7", "run.name=y", "data.test=[]"
+        project_of_module,
+        *(*overrides, "eval.n_samples=1", "run.name=y", "data.test=[]"),
+        *("search.beam_size=7", "search.length_penalty=1", "search.length_penalty_offset=0"),
     )
     require_same_run(FOLDER, saved, now)
     assert history(saved, now) == saved.config.provenance.changes
