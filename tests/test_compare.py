@@ -242,7 +242,9 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
         (["a.txt", "b.txt", "--ref", "ref.txt", "--pair", "de"], "--pair de: give the languages as in en-de"),
         (["a.txt", "runs/one", "--pair", "en-de"], "--pair is for files of translations alone"),
         (["missing.txt", "a.txt"], "there is no file missing.txt"),
-        (["runs", "runs/one"], "runs is not the folder of a run with a model: there is no runs/model.safetensors"),
+        (["runs/on", "runs/reverse"], "there is no file runs/on; did you mean runs/one?"),
+        (["runs/empty", "runs/one"], "there is no model at runs/empty; the newest run here is runs/"),
+        (["runs/exported", "runs/one"], "runs/exported is a model exported for CTranslate2; this takes the bundle"),
         (["runs/one", "runs/reverse"], "one translates en to de, reverse de to en: they cannot be compared"),
         (["runs/one", "runs/elsewhere"], "the runs of one and elsewhere have different test sets: name one with"),
         (["a.txt", "runs/one", "--output", "test.tsv"], "test.tsv is both input and output"),
@@ -265,6 +267,10 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(arguments: list[str]
         header = bundle.header.model_copy(update={"src_lang": "de", "tgt_lang": "en"})
         (place.folder / "runs" / "reverse").mkdir()
         save_bundle(place.folder / "runs/reverse/model.safetensors", replace(bundle, header=header))
+        for name in ("empty", "exported"):
+            (place.folder / "runs" / name).mkdir()
+        for name in ("mtformer.json", "model.bin"):
+            (place.folder / "runs/exported" / name).touch()
     before = {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()}
     result = place.mtformer("compare", *arguments, *QUICK)
     assert (result.status, result.stdout) == (2, "")

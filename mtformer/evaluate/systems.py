@@ -17,7 +17,7 @@ from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets
 from mtformer.runs.finding import find_model
-from mtformer.runs.folder import RunFolder
+from mtformer.runs.folder import BUNDLE, RunFolder, hint
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.terminal import counted
@@ -156,7 +156,7 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     systems = []
     for name, file in zip(_names(paths, files), files, strict=True):
-        bundle = load_bundle(file) if file.suffix == ".safetensors" else None
+        bundle = load_bundle(file) if file.suffix == ".safetensors" or file.is_dir() else None
         if bundle and MULTIPLE in (bundle.header.src_lang, bundle.header.tgt_lang):
             if pair is None:
                 raise UserError(f"{name} translates {bundle.header.title}: choose one direction with --pair")
@@ -167,14 +167,11 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
 
 def _file_of(path: Path) -> Path:
     """Return the file of a system: the bundle of a run, or the path itself."""
-    if not path.is_dir():
-        if str(path) != "-" and not path.exists():
-            raise UserError(f"there is no file {path}")
-        return path
-    bundle = RunFolder(path).bundle
-    if not bundle.is_file():
-        raise UserError(f"{path} is not the folder of a run with a model: there is no {bundle}")
-    return find_model(path)  # which refuses models of transformers
+    if path.is_dir():
+        return find_model(path)
+    if str(path) != "-" and not path.exists():
+        raise UserError(f"there is no file {path}{hint(path, BUNDLE)}")
+    return path
 
 
 def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
