@@ -144,6 +144,13 @@ def test_segments_of_hostile_texts_stand_where_they_say(page: Page) -> None:
     assert page.evaluate("misplaced", json.dumps(texts)) == []  # as JSON, surrogates stay what they are
 
 
+def test_each_note_is_one_of_a_segment(page: Page) -> None:
+    """Also those of lines of several sentences."""
+    found = translated(page, "I ate chips.\nI ate chips. She reads ש.")
+    assert found["notes"] == ["check: unknown characters: ש"]
+    assert [segment["notes"] for segment in found["segments"]] == [[], found["notes"], []]
+
+
 def test_alternatives_continue_a_prefix_with_different_words(page: Page) -> None:
     sentence = "She reads the book."
     [segment] = translated(page, sentence)["segments"]

@@ -204,6 +204,27 @@ def test_a_glossary_replaces_words_where_its_terms_are_translated(page: Page, tr
 
 
 @needs_browser
+def test_notes_name_the_lines_of_a_text_of_several(page_of: Callable[..., Any]) -> None:
+    with page_of(known_words=("the", "red", "house", "a", "dog")) as page:
+        notes = page.locator("#notes li")
+        page.locator("summary", has_text="Glossary").click()
+        page.fill("#glossary", "red = x  y\nhouse = x  z")  # two spaces are in no translation
+        type_text(page, " the car\n")
+        expect(notes).to_have_text(["check: unknown: car"])
+        type_text(page, "a dog. the car.\n\n- a red car\r\n\nthe cat. a car\na\nhouse")
+        expect(notes).to_have_text(
+            [
+                "check lines 1, 3: unknown: car",
+                "check line 3: term not used: red",
+                "check line 5: unknown: cat, car",
+                "check line 7: term not used: house",
+            ]
+        )
+        named = page.evaluate("namedNotes('a\\nb', [{ start: 2, notes: ['translated in 2 parts'] }])")
+        assert named == ["line 2: translated in 2 parts"]
+
+
+@needs_browser
 def test_terms_are_whole_words(page: Page) -> None:
     def spans(text: str, term: str) -> list[list[int]]:
         return page.evaluate("([text, src]) => termSpans(text, { src }).map(Object.values)", [text, term])

@@ -79,7 +79,10 @@ class TextPlanner {
         return { ofLeaves, parts, translation: restoreText(unit, [...ofLeaves]) };
       });
       const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
-      return { text, notes, segments: this.segments(line, prepared, ofUnits) };
+      const segments = this.segments(line, prepared, ofUnits);
+      const ofSegments = segments.flatMap((segment) => segment.notes);
+      segments[0].notes = [...notes.filter((note) => !ofSegments.includes(note)), ...segments[0].notes]; // on the line
+      return { text, notes, segments };
     };
     const leaves = units.flatMap((each) => each.leaves);
     return { requests: requestsOf(leaves), leaves, finish };

@@ -4,7 +4,8 @@
 const PAUSE = 150; // milliseconds without a key until a text is translated
 const SPEAK_AFTER = 1000; // milliseconds until a translation is read out by screen readers
 const MOST_SHOWN = 10; // directions of a model
-const NOTHING = { text: "", segments: [], notes: [] }; // a translation
+const NOTHING = { text: "", segments: [] }; // a translation
+const CHECK = "check: "; // starts notes on what may be wrong
 const RTL_SCRIPTS = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"];
 
 function byId(id) {
@@ -179,7 +180,7 @@ class TranslatorPage {
     this.onInput();
   }
 
-  /** The segments of a translation that change by the glossary, by their sources, and notes on what it could not do. */
+  /** The segments of a translation that change by the glossary, by their sources, and notes as namedNotes() takes them. */
   async termed({ segments }, src, tgt) {
     const { terms } = parseGlossary(byId("glossary").value);
     const begin = (text, start) => this.engine.begin(text, start, { from: src, to: tgt });
@@ -187,7 +188,7 @@ class TranslatorPage {
     for (const segment of terms.length ? segments : []) {
       const { segment: termed, missed } = await withTerms(segment, terms, begin);
       if (termed) found.segments.set(segment.src, termed);
-      found.notes.push(...missed.map((term) => MISSED + term));
+      found.notes.push({ start: segment.start, notes: missed.map((term) => MISSED + term) });
     }
     return found;
   }
@@ -198,15 +199,14 @@ class TranslatorPage {
     const chosenFor = ({ src }) => this.chosen.get(this.keyOf(src)) ?? termed.segments.get(src);
     this.translation = withChoices(translation, chosenFor);
     const { segments } = this.translation;
-    const notes = [...translation.notes, ...termed.notes];
     const words = segments.flatMap((segment) => segment.words);
     this.words.show(text, { text: this.translation.text, words, sources: segments.flatMap((segment) => segment.sources) });
     this.target.removeAttribute("aria-busy");
     byId("copy").disabled = !this.translation.text;
     byId("legend").hidden = !words.some(sureness);
-    const unique = [...new Set(notes)];
-    byId("notes").replaceChildren(...unique.map((note) => el("li", {}, note)));
-    byId("notes").hidden = !unique.length;
+    const notes = namedNotes(text, [...translation.segments, ...termed.notes]);
+    byId("notes").replaceChildren(...notes.map((note) => el("li", {}, note)));
+    byId("notes").hidden = !notes.length;
     this.say("");
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => this.speak(), SPEAK_AFTER);
@@ -276,6 +276,19 @@ class TranslatorPage {
     const { passed, of, worst } = await this.engine.selftest();
     place.textContent = `Self-test: ${passed} of ${of} passed; the largest difference is ${worst.toExponential(1)}.`;
   }
+}
+
+/** The notes on parts of a text, each { start, notes }, once each; with their lines if the text has several. */
+function namedNotes(text, parts) {
+  const lineOf = ({ start }) => text.slice(0, start).split("\n").length;
+  const noted = parts.flatMap((part) => part.notes.map((note) => ({ note, line: lineOf(part) })));
+  noted.sort((a, b) => a.line - b.line);
+  return Array.from(Map.groupBy(noted, ({ note }) => note), ([note, all]) => {
+    if (!text.trim().includes("\n")) return note;
+    const lines = [...new Set(all.map(({ line }) => line))];
+    const which = `${lines.length > 1 ? "lines" : "line"} ${lines.join(", ")}`;
+    return note.startsWith(CHECK) ? `check ${which}: ${note.slice(CHECK.length)}` : `${which}: ${note}`;
+  });
 }
 
 /** The word of a segment that follows the start of its translation. */
