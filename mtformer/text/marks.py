@@ -7,7 +7,11 @@ from mtformer.text.dates import find_dates
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.words import Span
 
-START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+·•◦‣▪–—]|\d{1,3}[.)]|[A-Za-z]\)|\[[ xX]\])\s+)+")
+_BULLETS = "·•◦‣▪■□●○►▶➢∙⁃\uf020-\uf0ff"  # the last ones of symbol fonts, as word processors copy them
+START = re.compile(
+    r"\s*(?:(?:#(?!\s*\d)|#{2,6}|[-*+–—→⇒]|[-=]>|\d{1,3}[.)]|\(\d{1,3}\)|\(?[A-Za-z]\)|\[[ xX]\])\s+"
+    rf"|[>{_BULLETS}]\s*)+"
+)
 START_WITH_ORDINALS = re.compile(START.pattern.replace("[.)]", "[)]"))
 IS_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or a heading
 TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
