@@ -107,10 +107,6 @@ def test_a_bundle_of_an_earlier_version_loads_and_translates_as_it_did() -> None
     assert [best.log_prob for [best] in found] == pytest.approx([line["log_prob"] for line in expected], abs=1e-3)
 
 
-def test_a_path_may_be_a_string(saved: Path) -> None:
-    assert load_bundle(str(saved)).header == load_bundle(saved).header
-
-
 def test_loading_draws_no_random_numbers(saved: Path) -> None:
     before = torch.get_rng_state()
     load_bundle(saved)

@@ -74,13 +74,12 @@ def save_adapter(path: Path, adapter: Adapter) -> None:
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
 
-def load_adapter(path: str | Path) -> Adapter:
+def load_adapter(path: Path) -> Adapter:
     """Read an adapter.
 
     Raises:
         UserError: the file is missing, cut off, not an adapter, or damaged.
     """
-    path = Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder: name the file of the adapter in it")
     if not path.is_file():

@@ -85,7 +85,7 @@ def write_bundle(path: Path, header: Header, weights: Mapping[str, Tensor], toke
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
 
-def load_bundle(path: str | Path) -> Bundle:
+def load_bundle(path: Path) -> Bundle:
     """Read a bundle.
 
     Weights in half precision are converted to single precision. Loading takes about twice the size of the file in
@@ -94,7 +94,6 @@ def load_bundle(path: str | Path) -> Bundle:
     Raises:
         UserError: the file is missing, cut off, not a bundle, or damaged.
     """
-    path = Path(path)
     if is_exported(path):
         raise UserError(f"{path} is a model exported for CTranslate2; this takes the bundle that it was made from")
     if not path.is_file():

@@ -106,16 +106,6 @@ def _damaged(path: Path, reason: str) -> UserError:
     return UserError(f"{path}: this exported model is damaged: {reason}; {_AGAIN}")
 
 
-def read_tokenizer(path: Path) -> Tokenizer:
-    """Read the tokenizer in the folder of an exported model.
-
-    Raises:
-        UserError: it is damaged.
-        OSError: it cannot be read.
-    """
-    return Tokenizer(*tokenizer_models(path))
-
-
 def tokenizer_models(path: Path) -> list[bytes]:
     """Read the SentencePiece models in the folder of an exported model, one or two.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mtformer.bundle.peek import is_exported, peek_tokenizer
-from mtformer.engines.ctranslate2.folder import read_tokenizer
+from mtformer.engines.ctranslate2.folder import tokenizer_models
 from mtformer.support.errors import UserError
 from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
@@ -22,7 +22,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     try:
         if is_exported(path):
-            return read_tokenizer(path)
+            return Tokenizer(*tokenizer_models(path))
         if path.suffix == ".model":
             return Tokenizer(adopt(path.read_bytes()))
     except OSError as error:
