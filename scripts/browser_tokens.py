@@ -35,13 +35,14 @@ from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
 from mtformer.text.marks import EMOJI, separators
+from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.guard import Guard
 from mtformer.translate.markup.scanner import Mark, Role, without_overlaps
 from mtformer.translate.plan import Plan, run, together
 from mtformer.translate.planner import Planner
-from mtformer.translate.preparation import split_sentences, standard_preparations
+from mtformer.translate.preparation import standard_preparations
 from mtformer.translate.translation import Translation, joined
 
 _EMOJI = re.compile(f"(?![©®™‼⁉]){EMOJI}")

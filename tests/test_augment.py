@@ -27,7 +27,7 @@ from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.preparation import Casing
+from mtformer.translate.casing import Casing
 
 ROOT = Path(__file__).parent.parent
 NAMES = tuple(AugmentConfig.model_fields)

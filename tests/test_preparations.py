@@ -9,18 +9,17 @@ from conftest import Project, sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
+from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
+from mtformer.translate.casing import Casing
+from mtformer.translate.change import Preparation, prepared
+from mtformer.translate.characters import KnownCharacters
 from mtformer.translate.preparation import (
-    Casing,
-    KnownCharacters,
-    Preparation,
     by_sentences,
     copy_unknown,
-    prepared,
     single_marks,
-    split_sentences,
     standard_preparations,
     without_entities,
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.text import codes, entities, lost_names, lost_numbers, marks, names, numbers, repetition, slots
+from mtformer.text import codes, entities, lost_names, lost_numbers, marks, names, numbers, repetition, sentences, slots
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
     ("NUMBER", numbers.NUMBER, "g"),
@@ -51,6 +51,9 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("LOOPS_OF_WORDS", repetition.LOOPS_OF_WORDS, "g"),
     ("LOOPS_OF_CHARACTERS", repetition.LOOPS_OF_CHARACTERS, "g"),
     ("INSIDE", lost_names.INSIDE, "g"),
+    ("SENTENCE_END", sentences.END, "g"),
+    ("INITIALS", f"^(?:{sentences.INITIALS.pattern})$", ""),
+    ("ORDINAL", f"^(?:{sentences.ORDINAL.pattern})$", ""),
     ("LINE_START", f"^{marks.START.pattern}", ""),
     ("LINE_START_WITH_ORDINALS", f"^{marks.START_WITH_ORDINALS.pattern}", ""),
     ("IS_SENTENCE", f"^(?:{marks.IS_SENTENCE.pattern})", ""),

@@ -1,7 +1,7 @@
 "use strict";
-// What happens to a text before the model sees it, and is undone in its translation: mtformer/translate/preparation.py.
-// A preparation takes a text and returns { parts, restore(translations) }, or null if it changes nothing. A translation
-// is { text, notes }.
+// What happens to a text before the model sees it, and is undone in its translation: change.py, preparation.py,
+// characters.py and casing.py of mtformer/translate, and mtformer/text/sentences.py. A preparation takes a text and
+// returns { parts, restore(translations) }, or null if it changes nothing. A translation is { text, notes }.
 
 const FLAG = "check: "; // starts the notes of translations that may be wrong
 
@@ -25,21 +25,9 @@ const FEWEST_LETTERS_A_TOKEN = 2.5; // of a word that the model knows, unlike an
 const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized; a German sentence of nouns has others
 const TWINS = 0.01; // the share of words in both forms in a vocabulary of sentences that start with a capital
 
-const FULL_STOPS = ".!?…؟۔।॥";
-const FULL_WIDTH_STOPS = "。！？｡";
-// What is in (?=(…))\1 is taken whole: no sentence starts with the second of two marks.
-const SENTENCE_END = new RegExp(
-  `(?<![${FULL_STOPS}])(?=(?<mark>[${FULL_STOPS}]+))\\k<mark>(?=(?<closing>["'”’»«“)\\]」』）】]*))\\k<closing>` +
-    `(?=(?<guillemet>(?:[${SPACE}]»(?![^${SPACE}]))?))\\k<guillemet>[${SPACE}]+(?=[^${SPACE}])` + // « Ah ! »
-    `|(?<![${FULL_WIDTH_STOPS}])(?=(?<wide>[${FULL_WIDTH_STOPS}]+))\\k<wide>(?![》〉])` +
-    `(?=(?<wideClosing>[”’」』）】]*))\\k<wideClosing>[${SPACE}]*(?=[^${SPACE}])`,
-  "gu",
-);
 const MARKS_IN_A_ROW = /[!?！？]+/g;
 const CHARACTER_OF = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'" };
 const ENTITY = new RegExp(Object.keys(CHARACTER_OF).join("|"), "gi");
-const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
-const ORDINAL = /^(?:\p{Nd}{1,2}\.?[\-–/])?\p{Nd}{1,2}$/u; // the 24.-26 of "24.-26. Dezember"
 
 /**
  * Returns the preparations of a direction in order, for its tokenizer, the characters of its source, the maker of slots

@@ -12,11 +12,11 @@ from typing import Any
 
 from mtformer.text.languages import separator_of
 from mtformer.text.marks import places_of_texts
+from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import Span, word_spans
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.plan import Plan, together
-from mtformer.translate.preparation import split_sentences
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 

@@ -12,7 +12,8 @@ from mtformer.text.glossary import Term
 from mtformer.text.slots import Slotted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
-from mtformer.translate.preparation import Preparation, prepared, standard_preparations
+from mtformer.translate.change import Preparation, prepared
+from mtformer.translate.preparation import standard_preparations
 from mtformer.translate.terms import Terms
 
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.pairs import SentencePair
+from mtformer.text.sentences import split_sentences
 from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.translate.change import Change, Preparation, prepared
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
-from mtformer.translate.preparation import Change, Preparation, by_sentences, prepared, split_sentences
+from mtformer.translate.preparation import by_sentences
 from mtformer.translate.sentence import SentencePlanner
 from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, with_ends
 
