@@ -68,24 +68,8 @@ _FRAGMENTS += [
     "J. R. R. Tolkien",
     'He said "No. Yes."',
 ]
-_STARTS = [
-    "- ",
-    "* ",
-    "• ",
-    "‣\t",
-    "1. ",
-    " 23)  ",
-    "a) ",
-    "\t+ ",
-    "> ",
-    ">> > ",
-    "# ",
-    "## 3. ",
-    "[ ] ",
-    "- [x] ",
-    "1.",
-    "| ",
-]
+_SIGNS = "- * • ■ → \uf0b7 1. a) (1) # > ##".split()
+_STARTS = [*(f"{sign} " for sign in _SIGNS), "•", ">", "1.", "|", "‣\t", " 23)  ", "\t- [x] ", "> > "]
 _BLOCKS = [  # of code points
     (0x20, 0x7E), (0xA0, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0x97F), (0xE00, 0xE7F),
     (0x1100, 0x11FF), (0x1E00, 0x20CF), (0x2100, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3),
@@ -173,7 +157,7 @@ class PagePlanner(Planner):
             return (yield from self._plan_unmarked(line))
         starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
         between = [(start, text[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
-        texts = [(start, each) for start, each in between if any(map(str.isalpha, each))]
+        texts = [(start, each) for start, each in between if any(map(str.isalnum, each))]
         of_texts = yield from together(self._plan_unmarked(each) for _, each in texts)
         whole, end = "", 0
         for (place, each), [translation, *_] in zip(texts, of_texts, strict=True):

@@ -189,9 +189,9 @@ def test_a_space_keeps_emphasis_apart_from_a_word_where_markdown_needs_it() -> N
 def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
     marked = take_out("<ul><li>One <b>dog</b></li><li><code>x = 1</code> is <kbd>Ctrl</kbd></li><li>12</li></ul>")
     assert marked is not None
-    assert marked.texts == ["One dog", "is"]
-    table = take_out("| a dog | 12 | two cats |")
-    assert table is not None and table.texts == ["a dog", "two cats"]
+    assert marked.texts == ["One dog", "is", "12"]
+    table = take_out("| a dog | – | 12 | `x` 12 | two cats |")
+    assert table is not None and table.texts == ["a dog", "12", "two cats"]
 
 
 @pytest.mark.parametrize(

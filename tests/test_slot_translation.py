@@ -70,6 +70,17 @@ def test_a_translation_gets_what_its_slots_stand_for(characters: Tokenizer) -> N
     assert (found.text, found.notes) == ("Is a 1.250,5 in f_1.pdf?", ())
 
 
+@pytest.mark.parametrize("text", ["- {} dogs", "> 3) {}", "| a dog | {} |"])
+def test_items_and_cells_without_marks_inside_are_translated_as_lines_are(characters: Tokenizer, text: str) -> None:
+    """No alignment is computed, which this engine could not."""
+    preparations = standard_preparations(characters, "en", "de")
+    given, expected = text.format("1,250.5"), text.format("1.250,5")
+    found = result(
+        characters, Copying(), lambda planner: replace(planner, markup=True, preparations=preparations).plan(given)
+    )
+    assert (found.text, found.notes) == (expected, ())
+
+
 def test_a_translation_may_begin_with_a_number(characters: Tokenizer) -> None:
     found = result(characters, Copying(), lambda planner: planner.plan_continued("1,250.5 is f_1.pdf.", "1.250,5"))
     assert (found.text, found.tokens[:2]) == ("1.250,5 is f_1.pdf.", ("▁", "1.250,5"))

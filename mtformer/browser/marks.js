@@ -25,7 +25,7 @@ function placesInLine(given, language) {
     const start = line.indexOf(text, from);
     return [start, start + text.length];
   });
-  return places.filter(([start, end]) => Array.from(line.slice(start, end)).some(isAlphabetic));
+  return places.filter(([start, end]) => Array.from(line.slice(start, end)).some(isAlphanumeric));
 }
 
 /** The places of the signs that a line starts with, of the bars of a table's row, and of emoji, in order. */

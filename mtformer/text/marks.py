@@ -43,14 +43,14 @@ def separators(text: str, language: str) -> Iterator[Span]:
 
 
 def places_of_texts(text: str, language: str) -> Iterator[Span]:
-    """Yield the spans of what is translated of a line: what has letters between separators; without any, all of it."""
+    """Yield the spans of what is translated of a line: what has letters or digits between separators, or all of it."""
     marks = list(separators(text, language))
     if not marks:
         yield 0, len(text)
         return
     for start, end in zip([0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)], strict=True):
         stretch = text[start:end]
-        if any(map(str.isalpha, stretch)):
+        if any(map(str.isalnum, stretch)):
             yield start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
@@ -129,9 +130,10 @@ class Planner(SentencePlanner):
         of_texts = yield from together(map(self._plan_unmarked, marked.texts))
         ranks = by_rank(of_texts) or [[]]
         pairs = [list(zip(marked.texts, [each.text for each in chosen], strict=True)) for chosen in ranks]
-        links = yield from self._plan_links({pair for of_rank in pairs for pair in of_rank})
+        has_marks = [bool(segment.nodes) for segment in marked.segments]
+        links = yield from self._plan_links({pair for of_rank in pairs for pair in compress(of_rank, has_marks)})
         return [
-            marked.put_back(chosen, [links[pair] for pair in of_rank])
+            marked.put_back(chosen, [links.get(pair, ()) for pair in of_rank])
             for chosen, of_rank in zip(ranks, pairs, strict=True)
         ]
 

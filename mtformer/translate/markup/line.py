@@ -52,16 +52,21 @@ class MarkedText:
     notes: tuple[str, ...] = ()
 
     @property
+    def segments(self) -> list[Segment]:
+        """The segments alone."""
+        return [stretch for stretch in self.stretches if isinstance(stretch, Segment)]
+
+    @property
     def texts(self) -> list[str]:
         """The texts of the segments, without their marks."""
-        return [stretch.text for stretch in self.stretches if isinstance(stretch, Segment)]
+        return [segment.text for segment in self.segments]
 
     def put_back(self, translations: Sequence[Translation], links: Sequence[Links]) -> Translation:
         """Return the translation of the line, with every mark of the line in it.
 
         Args:
             translations: one of each of :attr:`texts`.
-            links: the word links of each translation.
+            links: the word links of each translation; a segment without marks needs none.
         """
         of_segments = zip(translations, links, strict=True)
         text = "".join(
@@ -101,13 +106,11 @@ def take_out(
     if not marks and "&" not in text:
         return None
     stretches = list(_stretches(text, marks))
-    segments = [stretch for stretch in stretches if isinstance(stretch, Segment)]
-    if not marks and not any(segment.escaped for segment in segments):
-        return None
     words = [text[mark.start : mark.end] for mark in marks if mark in unknown]
     notes = [f"{FLAG}unknown words: {', '.join(words)}"] if words else []
     notes += [f"{FLAG}copied what is too long for a word"] if long else []
-    return MarkedText(stretches, tuple(notes))
+    marked = MarkedText(stretches, tuple(notes))
+    return marked if marks or any(segment.escaped for segment in marked.segments) else None
 
 
 def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
@@ -120,7 +123,7 @@ def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
         stretch = text[start : mark.start]
         left, right = start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
         segment = make_segment(text[left:right], [mark.moved(-left) for mark in inside])
-        if any(character.isalpha() for character in segment.text):
+        if any(character.isalpha() or (character.isalnum() and not inside) for character in segment.text):
             yield from (text[start:left], segment, text[right : mark.end])
         else:
             yield text[start : mark.end]
