@@ -6,26 +6,25 @@ noun, verb, adjective, name, time, number or pronoun that both sentences express
 P, the possible links, are S, those of the other such concepts, and all links between two words that belong to none,
 such as articles. So a link from a noun to an article counts as wrong.
 
-The heads are chosen on the split ``valid``, without known alignments.
+The chosen heads are those that training stored in the model.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-import torch
 from phrasebook_measures import concepts
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.phrasebook.splits import Saying, held_out
 from mtformer.runs.finding import find_model
-from mtformer.search.alignment import choose_heads, cross_attention, of_head
 from mtformer.support.errors import UserError
 from mtformer.text.words import Span, word_spans
-from mtformer.translate.alignment import Alignment
+from mtformer.translate.translator import Translator
 
 Links = set[tuple[int, int]]
 
@@ -66,35 +65,14 @@ def error_rate(found: Sequence[Links], known: Sequence[tuple[Links, Links]]) -> 
     return 1 - (sure_found + possible_found) / (n_links + n_sure), possible_found / n_links, sure_found / n_sure
 
 
-class Measured:
-    """The attention of a model on the split ``test``."""
-
-    def __init__(self, bundle: Bundle) -> None:
-        """Read the references by teacher forcing."""
-        tgt_lang, tokenizer = bundle.header.tgt_lang, bundle.tokenizer
-        sayings = held_out("test")
-        self.texts = [(saying.en, saying.text(tgt_lang)) for saying in sayings]
-        self.known = [known_links(saying, tgt_lang) for saying in sayings]
-        sources, targets = _encoded(bundle, self.texts)
-        self.weights = dict(cross_attention(bundle.model, sources, targets))
-        self.spans = [
-            (tokenizer.src.spans(src, src_ids[:-1]), tokenizer.tgt.spans(tgt, tgt_ids))
-            for (src, tgt), src_ids, tgt_ids in zip(self.texts, sources, targets, strict=True)
-        ]
-
-    def of(self, heads: Sequence[AlignmentHead]) -> tuple[float, float, float]:
-        """Return error rate, precision and recall of the mean of ``heads``."""
-        found = []
-        for place, (texts, spans) in enumerate(zip(self.texts, self.spans, strict=True)):
-            mean = torch.stack([of_head(self.weights[place], head) for head in heads]).mean(dim=0)
-            found.append(set(Alignment(*texts, *spans, [mean[:, :-1].numpy()]).word_links()))
-        return error_rate(found, self.known)
-
-
-def _encoded(bundle: Bundle, texts: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the ids of sources with EOS, and of targets without it."""
-    targets = bundle.tokenizer.encode_tgt([tgt for _, tgt in texts])
-    return bundle.tokenizer.encode_src([src for src, _ in texts]), [ids[:-1] for ids in targets]
+def measure(bundle: Bundle, heads: Sequence[AlignmentHead]) -> tuple[float, float, float]:
+    """Return error rate, precision and recall of the mean of ``heads`` on the split ``test``."""
+    tgt_lang, sayings = bundle.header.tgt_lang, held_out("test")
+    header = bundle.header.model_copy(update={"alignment_heads": tuple(heads)})
+    translator = Translator.load(replace(bundle, header=header))
+    alignments = translator.align([saying.en for saying in sayings], [saying.text(tgt_lang) for saying in sayings])
+    found = [set(alignment.word_links()) for alignment in alignments]
+    return error_rate(found, [known_links(saying, tgt_lang) for saying in sayings])
 
 
 def main() -> None:
@@ -108,18 +86,16 @@ def main() -> None:
     tgt_lang = bundle.header.tgt_lang
     if bundle.header.src_lang != "en" or tgt_lang not in ("de", "zh"):
         sys.exit("alignment_error_rate: use a model of the phrasebook from English to German or Chinese")
-    valid = [(saying.en, saying.text(tgt_lang)) for saying in held_out("valid")]
-    measured = Measured(bundle)
     heads = all_heads(bundle.header.architecture)
     layers = sorted({head.layer for head in heads})
     candidates = [head.model_copy(update={"reading": reading}) for head in heads for reading in (False, True)]
-    rows = {"chosen": choose_heads(bundle.model, *_encoded(bundle, valid)), "mean of all heads": heads}
+    rows = {"chosen": bundle.header.alignment_heads or heads, "mean of all heads": heads}
     for layer in layers:
         rows[f"mean of layer {layer + 1}"] = [head for head in heads if head.layer == layer]
-    rows["best head in hindsight"] = [min(candidates, key=lambda head: measured.of([head])[0])]
+    rows["best head in hindsight"] = [min(candidates, key=lambda head: measure(bundle, [head])[0])]
     print(f"{'heads':<24} {'AER':>6} {'precision':>10} {'recall':>7}")
     for name, chosen in rows.items():
-        aer, precision, recall = measured.of(chosen)
+        aer, precision, recall = measure(bundle, chosen)
         print(f"{name:<24} {aer:>6.1%} {precision:>10.1%} {recall:>7.1%}  {_named(chosen)}")
 
 

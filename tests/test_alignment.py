@@ -329,10 +329,14 @@ def test_training_chooses_heads_and_the_bundle_keeps_them(trained: Project, tmp_
         load_bundle(tmp_path / "spoiled.safetensors")
 
 
-def test_a_head_that_links_words_consistently_is_chosen_among_others() -> None:
-    """Attention is written by hand: head (1, 0) of the step that reads a token looks at the same word, others not."""
+@pytest.mark.parametrize("n_same", [0, 400])
+def test_a_head_that_links_words_consistently_is_chosen_among_others(n_same: int) -> None:
+    """Attention is written by hand: head (1, 0) of the step that reads a token looks at the same word, others not.
+
+    Text may begin with thousands of tokens that say nothing.
+    """
     rng = np.random.default_rng(1)
-    sources = [[*rng.integers(10, 40, 8).tolist(), EOS_ID] for _ in range(60)]
+    sources = [[10] * 8 + [EOS_ID]] * n_same + [[*rng.integers(10, 40, 8).tolist(), EOS_ID] for _ in range(60)]
     targets = [[token + 100 for token in src[:-1]] for src in sources]
 
     def weights(place: int) -> torch.Tensor:

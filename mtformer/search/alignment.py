@@ -65,7 +65,7 @@ def cross_attention(
             yield i, torch.stack([weights[row, :, first:end, :n_columns] for weights in layers]).float().cpu()
 
 
-_MAX_TOKENS = 3_000  # of the target: more of them no longer change the choice
+_MAX_TOKENS = 10_000  # of the target: with fewer, the choice depends more on which they are
 _MAX_SOURCE = 60  # tokens of a source
 _LEAST_GAIN = 0.01  # nats
 
