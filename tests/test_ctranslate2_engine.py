@@ -217,7 +217,7 @@ def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, 
 
 
 def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Project) -> None:
-    with pytest.raises(UserError, match="with weights as float32, and has no sample = True; the bundle"):
+    with pytest.raises(UserError, match="with weights as float32, and does not support sample = True: use the bundle"):
         Translator.load(folder, sample=True)
     model = trained.folder / "runs/config"
     with pytest.raises(UserError, match="does not support sample = True, seed = 7"):
@@ -294,7 +294,7 @@ def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
         write_ctranslate2(
             tmp_path / quantization, load_bundle(FIXTURE), name="model.safetensors", quantization=quantization
         )
-    with pytest.raises(UserError, match="with weights as int8, and has no precision = fp32; the bundle"):
+    with pytest.raises(UserError, match="with weights as int8, and does not support precision = fp32: use the bundle"):
         Translator.load(tmp_path / "int8", precision="fp32")
     Translator.load(tmp_path / "int8")
     Translator.load(tmp_path / "bfloat16", "cpu", precision="fp32")
@@ -383,7 +383,7 @@ def test_what_takes_a_bundle_says_so_when_it_gets_an_exported_model(trained: Pro
         assert result.status == 2
         assert "is a model exported for CTranslate2; this takes the bundle that it was made from" in result.stderr
     result = trained.mtformer("translate", SENTENCES[0], "--model", folder, "--engine", "torch")
-    assert (result.status, "--engine torch takes the bundle" in result.stderr) == (2, True)
+    assert (result.status, "--engine torch needs the bundle" in result.stderr) == (2, True)
 
 
 def test_a_missing_package_is_named_and_auto_does_without(
@@ -421,7 +421,7 @@ def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, 
         found = [best.text for best, *_ in translator.translate(SENTENCES)]
         assert sum(one == other for one, other in zip(found, expected, strict=True)) > 30
     assert list((cache / "mtformer/ctranslate2").glob("*-int8-2/model.bin"))
-    with pytest.raises(UserError, match="has no precision = bf16; the bundle that it was made from has"):
+    with pytest.raises(UserError, match="does not support precision = bf16: use the bundle"):
         Translator.load(folder, precision="bf16")
     with pytest.raises(UserError, match="was loaded with precision = int8"):
         translator.with_options(precision="fp32")
@@ -456,7 +456,7 @@ def test_an_exported_model_is_evaluated_on_test_sets_that_are_named(copied: Proj
     assert (found["engine"], found["digest"]) == ("ctranslate2", expected["digest"])
     assert found["scores"] == expected["scores"]
     result = copied.mtformer("eval", *named, "--engine", "torch", "--model", beside)
-    assert (result.status, "--engine torch takes the bundle" in result.stderr) == (2, True)
+    assert (result.status, "--engine torch needs the bundle" in result.stderr) == (2, True)
 
 
 def test_score_gives_the_same_with_both_engines(trained: Project, folder: Path) -> None:

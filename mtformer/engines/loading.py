@@ -198,7 +198,7 @@ def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]
 def _load_exported(path: Path, engine: str | None, device: str, n_threads: int | None, changes: Changes) -> LoadedModel:
     """Load the folder of an exported model, which CTranslate2 alone can run."""
     if engine == "torch":
-        raise UserError(f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from")
+        raise UserError(f"{path} is exported for CTranslate2: --engine torch needs the bundle that it was made from")
     _require_ctranslate2(f"{path} is a model for CTranslate2, which")
     model = read_folder(path)
     refused = unsupported(_options(model.header, changes))
@@ -206,8 +206,8 @@ def _load_exported(path: Path, engine: str | None, device: str, n_threads: int |
         refused.append("precision = fp32")
     if refused:
         raise UserError(
-            f"{path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
-            f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
+            f"{path} is exported for CTranslate2, with weights as {model.quantization}, and does not support "
+            f"{', '.join(refused)}: use the bundle that it was made from, with --engine torch"
         )
     return _on_ctranslate2(model, device, n_threads, changes)
 
