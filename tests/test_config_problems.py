@@ -276,6 +276,14 @@ def test_a_config_that_cannot_be_opened_is_named(folder: Path, name: str, reason
         load_config(folder / name)
 
 
+@pytest.mark.parametrize("name", ["multi30k", "multi30k.yml", "mutli30k.yaml"])
+def test_a_config_of_nearly_that_name_is_named(folder: Path, name: str) -> None:
+    for other in ("multi30k.yaml", "others.yaml"):
+        (folder / other).touch()
+    with pytest.raises(UserError, match=re.escape(f"; did you mean {folder / 'multi30k.yaml'}?")):
+        load_config(folder / name)
+
+
 def test_the_folder_of_a_run_is_no_config_but_has_one(folder: Path) -> None:
     (folder / "more" / "config.yaml").touch()
     with pytest.raises(UserError, match=re.escape(f"; did you mean {folder / 'more' / 'config.yaml'}?")):

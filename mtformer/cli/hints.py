@@ -61,9 +61,12 @@ def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, A
     if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
         lines = "; the lines of a file (--input) or a pipe are several" if "input" in given else ""
         return f": give one text, in quotes{lines}"
+    if "ref" in given and len(extra) == 1:
+        return f": write a model as --model {escaped(extra[0])}"
     files = [str(given["config"]), *extra] if "config" in given else ["FILE"] * 2 if len(extra) == 1 else extra
-    if {"src", "tgt"} <= set(given) and len(files) == 2 and "=" not in files[1]:
-        return f": write two text files as --src {escaped(files[0])} --tgt {escaped(files[1])}"
+    other = "tgt" if "tgt" in given else "ref"
+    if {"src", other} <= set(given) and len(files) == 2 and not files[0].endswith((".yaml", ".yml")):
+        return f": write two text files as --src {escaped(files[0])} --{other} {escaped(files[1])}"
     return "".join(_ONE_OF.get(name, "") for name in metavars)
 
 

@@ -8,6 +8,7 @@ are text where it has text.
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,8 +42,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        of_run = path / "config.yaml"
-        hint = f"; did you mean {of_run}?" if of_run.is_file() else ""
+        beside = [file.name for file in path.parent.glob("*.y*ml")] if isinstance(error, FileNotFoundError) else []
+        near = [path.with_name(name) for name in get_close_matches(path.name, beside, n=1)]
+        meant = [file for file in (path / "config.yaml", *near) if file.is_file()]
+        hint = f"; did you mean {meant[0]}?" if meant else ""
         raise UserError(f"cannot read the config {path}: {error.strerror}{hint}") from None
     except UnicodeDecodeError:
         raise UserError(f"the config {path} is not a UTF-8 text file") from None
