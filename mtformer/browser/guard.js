@@ -18,20 +18,6 @@ const MOST_PHRASE_WORDS = 8;
 const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
 const MOST_TIMES_AS_OFTEN = 2; // as in its source may a phrase be repeated: a word may become two
 const FEWEST_DOUBTFUL_REPEATS = 10; // in a source, which is hardly text
-const DOUBLED_WORDS = new RegExp(
-  `(?<![${WORD}])(?=[${LETTER}])([${WORD}]+(?:[ \\-][${WORD}]+){0,7})[ \\-]\\1(?![${WORD}])`,
-  "giu",
-);
-const DOUBLED_CHARACTERS = new RegExp(
-  `(?<before>[${WORD}]?)(?<phrase>([${LETTER}])(?!\\3)[${WORD}]{1,7}?)\\k<phrase>(?<after>[${WORD}]?)`,
-  "gu",
-);
-const DOUBLED_ONES = new RegExp(`([${LETTER}][${WORD}]{0,7}?)\\1`, "gu");
-const MAY_DOUBLE = {
-  en: "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great",
-  de: "die der das sie ihr wer was zu dem den du mir ja na ha yo jo",
-  fr: "nous vous",
-};
 const MOST_LETTERS_DOUBLED = 3; // of other languages
 const LONG_WORD = 8; // characters, from which on a word may repeat a part of itself
 const WORDS = new RegExp(`[${WORD}]+`, "gu");
@@ -120,8 +106,8 @@ class Guard {
 
   mayBeDoubled(phrase) {
     const word = phrase.toLowerCase();
-    const known = MAY_DOUBLE[this.tgt.base];
-    return known ? known.split(" ").includes(word) : countCharacters(word) <= MOST_LETTERS_DOUBLED;
+    const known = this.tgt.may_double;
+    return known ? known.includes(word) : countCharacters(word) <= MOST_LETTERS_DOUBLED;
   }
 
   wrongLength(nSource, nTranslation) {

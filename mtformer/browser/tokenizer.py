@@ -19,6 +19,7 @@ from mtformer.text.dates import describe_dates
 from mtformer.text.entities import FALSE_UNITS
 from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
+from mtformer.text.repetition import MAY_DOUBLE
 from mtformer.text.slots import OF_KIND
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -83,6 +84,7 @@ def _language(code: str) -> dict[str, Any]:
         "abbreviations": abbreviations(code),
         "has_ordinals": languages.has_full_stops_in_ordinals(code),
         "letters": languages.letters_of(code),
+        "may_double": MAY_DOUBLE.get(base),
         "numbers": {"point": point, "group": group},
         "has_spaced_groups": languages.has_spaced_groups(code),
         "has_latin_units": languages.has_latin_units(code),

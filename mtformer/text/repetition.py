@@ -7,15 +7,27 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.languages import base_language, is_written_with_spaces
 
 FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
+MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
 _MOST_PHRASE_WORDS = 8
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
 _WORD = re.compile(r"\w+")
 LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
 LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
 LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
+# A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
+# say 看看 and 好了好了.
+DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?:[ -]\w+){0,7})[ -]\1(?!\w)", re.IGNORECASE)
+DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
+DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
+MAY_DOUBLE = {  # of other languages all words of up to three letters
+    "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great".split(),
+    "de": "die der das sie ihr wer was zu dem den du mir ja na ha yo jo".split(),
+    "fr": "nous vous".split(),
+}
+_MOST_LETTERS_DOUBLED = 3
 
 
 def repeats(text: str, language: str) -> bool:
@@ -42,6 +54,38 @@ def n_repeats(text: str, is_spaced: bool) -> int:
 def n_repeated_pairs(units: Sequence[str]) -> int:
     """Count the repeated pairs of neighbours: most sentences have none, and need no closer look."""
     return max(0, len(units) - 1 - len(set(pairwise(units))))
+
+
+def doubles_words(source: str, translation: str, src_lang: str, tgt_lang: str) -> bool:
+    """Tell whether a translation ungrammatically doubles a phrase, and its source does not.
+
+    Where both have spaces, one in the source excuses one with at most twice or at least half as many words.
+    """
+    src_is_spaced = is_written_with_spaces(src_lang)
+    if not is_written_with_spaces(tgt_lang):
+        is_doubled = any(match["before"] or match["after"] for match in DOUBLED_CHARACTERS.finditer(translation))
+        return is_doubled and not (DOUBLED_WORDS if src_is_spaced else DOUBLED_ONES).search(source)
+    words = _WORD.findall(translation.casefold())
+    if not (n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
+        return False
+    doubled = (match[1] for match in DOUBLED_WORDS.finditer(translation))
+    phrases = [phrase for phrase in doubled if not _may_be_doubled(phrase.lower(), tgt_lang)]
+    if not src_is_spaced:
+        return bool(phrases) and not DOUBLED_ONES.search(source)
+    sizes = [_n_words(match[1]) for match in DOUBLED_WORDS.finditer(source)] if phrases else []
+    return any(
+        not any(size <= MOST_TIMES_AS_OFTEN * n and n <= MOST_TIMES_AS_OFTEN * size for size in sizes)
+        for n in map(_n_words, phrases)
+    )
+
+
+def _may_be_doubled(word: str, language: str) -> bool:
+    known = MAY_DOUBLE.get(base_language(language))
+    return word in known if known else len(word) <= _MOST_LETTERS_DOUBLED
+
+
+def _n_words(phrase: str) -> int:
+    return len(_WORD.findall(phrase))
 
 
 def without_loops(text: str, is_spaced: bool) -> str:

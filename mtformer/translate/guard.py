@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
@@ -12,7 +11,7 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
-from mtformer.text.repetition import FEWEST_REPEATS, n_repeated_pairs, n_repeats, without_loops
+from mtformer.text.repetition import FEWEST_REPEATS, MOST_TIMES_AS_OFTEN, doubles_words, n_repeats, without_loops
 from mtformer.text.slots import Slotted, known_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -27,24 +26,11 @@ REPEATED_SOURCE = "repeats itself as its source does"  # which another search wo
 REPEATED_MORE = "repeats itself more than its source does"  # as it may: a word may become two
 SOURCE_REPEATS = {REPEATED_SOURCE, REPEATED_MORE}
 
-_MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
-# A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
-# say 看看 and 好了好了.
-_DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?:[ -]\w+){0,7})[ -]\1(?!\w)", re.IGNORECASE)
-_DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
-_DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
-_MAY_DOUBLE = {  # of other languages all words of up to three letters
-    "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great".split(),
-    "de": "die der das sie ihr wer was zu dem den du mir ja na ha yo jo".split(),
-    "fr": "nous vous".split(),
-}
-_MOST_LETTERS_DOUBLED = 3
 _LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
 _DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _FEWEST_COPIED_WORDS = 4
 _FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
-_WORD = re.compile(r"\w+")
 _WIDEST_BEAM = 16  # of a second attempt
 
 TermNotes = Callable[[Sequence[Term], str], Sequence[str]]  # a note on each term that a translation lacks
@@ -60,7 +46,6 @@ class Guard:
         self._tokenizer = tokenizer if finds_lost_names(tokenizer, src_lang, tgt_lang) else None
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
-        self._may_double = _MAY_DOUBLE.get(base_language(tgt_lang))
         density = {True: 1, False: _DENSITY}
         self._ratio = density[self._src_is_spaced] / density[self._tgt_is_spaced]
         self._slack = _SLACK / density[self._tgt_is_spaced]
@@ -103,37 +88,13 @@ class Guard:
         """Return the problem of a translation that repeats itself; None if it does not, or its source does, too."""
         n = n_repeats(translation, self._tgt_is_spaced)
         if n < FEWEST_REPEATS:
-            return DOUBLED if self._doubles_words(source, translation) else None
+            return DOUBLED if doubles_words(source, translation, *self._languages) else None
         n_in_source = n_repeats(source, self._src_is_spaced)
-        if n_in_source < FEWEST_REPEATS or n > _MOST_TIMES_AS_OFTEN * n_in_source:
+        if n_in_source < FEWEST_REPEATS or n > MOST_TIMES_AS_OFTEN * n_in_source:
             return LOOP
         if n_in_source >= _FEWEST_DOUBTFUL_REPEATS:
             return REPEATED_SOURCE
         return REPEATED_MORE if n > n_in_source else None
-
-    def _doubles_words(self, source: str, translation: str) -> bool:
-        """Tell whether a translation ungrammatically doubles a phrase, and its source does not.
-
-        Where both have spaces, one in the source excuses one with at most twice or at least half as many words.
-        """
-        if not self._tgt_is_spaced:
-            doubled = any(match["before"] or match["after"] for match in _DOUBLED_CHARACTERS.finditer(translation))
-            return doubled and not (_DOUBLED_WORDS if self._src_is_spaced else _DOUBLED_ONES).search(source)
-        words = _WORD.findall(translation.casefold())
-        if not (n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
-            return False
-        phrases = [match[1] for match in _DOUBLED_WORDS.finditer(translation) if not self._may_be_doubled(match[1])]
-        if not self._src_is_spaced:
-            return bool(phrases) and not _DOUBLED_ONES.search(source)
-        sizes = [_n_words(match[1]) for match in _DOUBLED_WORDS.finditer(source)] if phrases else []
-        return any(
-            not any(size <= _MOST_TIMES_AS_OFTEN * n and n <= _MOST_TIMES_AS_OFTEN * size for size in sizes)
-            for n in map(_n_words, phrases)
-        )
-
-    def _may_be_doubled(self, phrase: str) -> bool:
-        word = phrase.lower()
-        return word in self._may_double if self._may_double else len(word) <= _MOST_LETTERS_DOUBLED
 
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
         """Repair a translation as far as possible without the model, and note the remaining problems."""
@@ -209,10 +170,6 @@ def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]
     around = (r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "")
     match = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
     return (text, "") if match is None else (text[: match.start()] + mask + text[match.end() :], match[0])
-
-
-def _n_words(phrase: str) -> int:
-    return len(_WORD.findall(phrase))
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
