@@ -42,8 +42,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        beside = [file.name for file in path.parent.glob("*.y*ml")] if isinstance(error, FileNotFoundError) else []
-        near = [path.with_name(name) for name in get_close_matches(path.name, beside, n=1)]
+        files = path.parent.glob("*.y*ml") if isinstance(error, FileNotFoundError) else ()
+        beside = {file.stem: file for file in files}
+        near = [beside[name] for name in get_close_matches(path.stem, beside, n=1)]
         meant = [file for file in (path / "config.yaml", *near) if file.is_file()]
         hint = f"; did you mean {meant[0]}?" if meant else ""
         raise UserError(f"cannot read the config {path}: {error.strerror}{hint}") from None
