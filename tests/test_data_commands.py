@@ -207,6 +207,14 @@ def test_training_warns_of_languages_that_are_swapped(project: Project, language
     )
 
 
+def test_training_warns_of_validation_text_whose_sides_are_swapped(project: Project) -> None:
+    settings = ["training.max_steps=1", "data.valid=[{src: valid.de, tgt: valid.en}]"]
+    result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
+    assert result.status == 0, result.stderr
+    assert "data.valid: most of the first 20 texts do not seem to be in en and de; check which" in result.stderr
+    assert result.stderr.count("do not seem to be") == 1
+
+
 def test_training_warns_of_a_source_without_pairs(project: Project) -> None:
     (project.folder / "empty.tsv").touch()
     settings = ["training.max_steps=1", "data.train=[{src: train.en, tgt: train.de}, {tsv: empty.tsv}]"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair
+from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
@@ -65,6 +66,10 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if text.held_out and ranks.is_first:
         log.info("%s", describe_held_out(text))
+    for languages, pairs in valid_pairs.items() if data.valid and ranks.is_first else ():
+        sides = dict(zip(languages, zip(*pairs[:N_TEXTS], strict=True), strict=False))
+        if warning := language_warning("data.valid", sides):
+            log.warning("%s", warning)
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(general_valid), bundle, tokenizer, glossary)
 
