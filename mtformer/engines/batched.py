@@ -61,9 +61,9 @@ class BatchedEngine(ABC):
                 return [error.with_traceback(None)]  # whose frames would keep the tensors of the batch
         return [outcome for request in batch for outcome in self._run([request])]
 
+    @abstractmethod
     def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
-        """Yield the results of batches, in order."""
-        yield from map(self._run, batches)
+        """Apply :meth:`_run` to several batches at once, and yield their results in order."""
 
     @abstractmethod
     def require_supported(self, options: SearchOptions) -> None:
