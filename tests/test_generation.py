@@ -323,7 +323,6 @@ def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], tol
 def test_text_in_another_language_is_warned_of(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(1_200)))
     commands: list[list[str | Path]] = [
-        ["translate", "--input", tmp_path / "de", "--output", tmp_path / "en"],
         ["data", "backtranslate", "--input", tmp_path / "de", "--output", tmp_path / "bt.jsonl"],
         ["data", "score", f"src:{tmp_path}/de,tgt:{tmp_path}/de", "--pair", "en-de", "--output", tmp_path / "s.jsonl"],
     ]

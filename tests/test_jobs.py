@@ -208,6 +208,29 @@ def test_most_translations_are_not_listed_if_they_are_doubtful(
     assert "check the translation of" not in caplog.text
 
 
+class Unsure(Reverser):
+    """A translator that is unsure of texts with a question mark."""
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+        return [[Translation("x", tokens=("x",), log_prob=-1.0 if "?" in text else -0.1)] for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [("en", "2 lines (1, 3): source not in en (2);"), ("de", "line 2: source not in de"), ("qaa", "")],
+)
+def test_unsure_translations_of_text_in_another_language_are_noted(
+    language: str, lines: str, job: TranslationJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Unsure, "src_lang", language)
+    texts = ["Wo schläft der Hund heute?", "Where does the dog sleep?", "Wer sieht den alten Mann?", "Ja?"]
+    texts += ["Der Hund schläft heute im Garten.", "The dog is sleeping in the garden."]
+    job.source.path.write_text("\n".join(texts), encoding="utf-8")
+    run(job, lambda: cast(Translator, Unsure()))
+    assert caplog.text.partition("check the translation of ")[2].startswith(lines)
+    assert bool(caplog.text) == bool(lines)
+
+
 def test_a_refused_resume_does_not_advise_to_resume(job: TranslationJob, caplog: pytest.LogCaptureFixture) -> None:
     rest = interrupted(job)
     assert "continue with --resume" in caplog.text
