@@ -116,7 +116,7 @@ def test_texts_without_letters_are_copied_without_a_note(text: str) -> None:
 
 
 def test_texts_of_which_no_letter_is_known_are_copied_with_a_note() -> None:
-    best = restored("Война 12\u2028!", COPY)
+    best = restored("\x1b[31mВойна\x1b[0m 12\u2028!", COPY)
     assert (best.text, best.notes) == ("Война 12 !", ("check: not translated: the model knows none of its letters",))
     for text in ("", "  ", "a", "Война i mir"):
         assert leaves(text, COPY) == [text]

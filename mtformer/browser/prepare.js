@@ -76,11 +76,12 @@ function joinTranslations(parts, joiner, notes = []) {
 }
 
 /** Copies texts without letters, with the numbers of the target language, and texts of which the model knows no letter. */
-function copyUnknown(text, characters, slotMaker, addsNote) {
+function copyUnknown(given, characters, slotMaker, addsNote) {
+  const text = onOneLine(given);
   const letters = Array.from(text).filter(isAlphabetic);
   if (!strip(text) || letters.some((letter) => characters.canWrite(letter))) return null;
   const notes = letters.length && addsNote ? [`${FLAG}not translated: the model knows none of its letters`] : [];
-  const copy = onOneLine(letters.length || !slotMaker ? text : slotMaker.withNumbers(text));
+  const copy = letters.length || !slotMaker ? text : slotMaker.withNumbers(text);
   return { parts: [], restore: () => ({ text: copy, notes }) };
 }
 

@@ -36,12 +36,13 @@ def copy_unknown(
         with_numbers: writes a text without letters with the numbers of the target language.
         is_noted: whether unknown letters are noted elsewhere.
     """
+    text = on_one_line(text)
     letters = filter(str.isalpha, text)
     first = next(letters, None)
     if not text.strip() or (first and (can_write(first) or any(map(can_write, letters)))):
         return None
     notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not is_noted else ()
-    copy = Translation(on_one_line(text if first else with_numbers(text)), notes=notes)
+    copy = Translation(text if first else with_numbers(text), notes=notes)
     return Change((), lambda _parts: copy)
 
 
