@@ -69,7 +69,7 @@ _FRAGMENTS += [
     'He said "No. Yes."',
 ]
 _SIGNS = "- * • ■ → \uf0b7 1. a) (1) # > ##".split()
-_STARTS = [*(f"{sign} " for sign in _SIGNS), "•", ">", "1.", "|", "‣\t", " 23)  ", "\t- [x] ", "> > "]
+_STARTS = [*(f"{sign} " for sign in _SIGNS), "•", ">", "1.", "|", "‣\t", " 23)  ", "\t- [x] ", "> > ", "**Dog:** "]
 _BLOCKS = [  # of code points
     (0x20, 0x7E), (0xA0, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0x97F), (0xE00, 0xE7F),
     (0x1100, 0x11FF), (0x1E00, 0x20CF), (0x2100, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3),

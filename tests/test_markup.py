@@ -319,6 +319,14 @@ def test_a_line_without_a_hint_has_no_marks_but_those_of_its_start(monkeypatch: 
         ("(1) Ein Hund", "de", ["Ein Hund"]),
         (">> >A dog", "en", ["A dog"]),
         ("(and) a dog - (2)", "en", None),
+        ("- **A dog! Two cats.** ", "en", ["A dog! Two cats."]),
+        ("~~1. A dog~~", "en", ["1. A dog"]),
+        ("1. _A dog:_ Two cats.", "en", ["A dog:", "Two cats."]),
+        ("***A dog***: Two cats.", "en", ["A dog", "Two cats."]),
+        ("**A dog** runs.", "en", ["A dog runs."]),
+        ("*A dog* and *a cat*", "en", ["A dog and a cat"]),
+        ("*A <b>dog</b>*", "en", ["A dog"]),
+        ("__NAME__", "en", []),
         ("– Ein Hund (oder 2).", "de", ["Ein Hund (oder 2)."]),
         ("3. May is a month.", "en", ["May is a month."]),
         ("## 2. Setup", "en", ["Setup"]),
@@ -341,6 +349,10 @@ def test_translations_keep_their_no_break_spaces(text: str) -> None:
 def test_colours_of_a_terminal_are_no_text() -> None:
     marked = take_out("\x1b[1m- One \x1b[31mred\x1b[0m dog")
     assert marked is not None and marked.texts == ["One red dog"]
+
+
+def test_emphasis_on_a_whole_line_goes_around_its_translation() -> None:
+    assert put_back("- **A dog**", ("Ein Hund.", links("0-0", "1-1"))) == "- **Ein Hund.**"
 
 
 def test_breaks_written_as_escapes_separate_texts_except_in_paths() -> None:

@@ -101,6 +101,7 @@ def test_a_page_translates_as_the_command_line_does(page: Page, trained: Project
         "> # a) the 12 red houses",
         "| the red house | 12 | |",
         "😀 the red house 👍🏽❤️",
+        "- **the red house**",
         "- ",
     ]
     result = trained.mtformer("translate", "--model", "runs/config", stdin="".join(f"{text}\n" for text in texts))

@@ -28,13 +28,24 @@ function placesInLine(given, language) {
   return places.filter(([start, end]) => Array.from(line.slice(start, end)).some(isAlphanumeric));
 }
 
-/** The places of the signs that a line starts with, of the bars of a table's row, and of emoji, in order. */
+/** The places of the signs that a line starts with, of emphasis, of the bars of a table's row, and of emoji, in order. */
 function separators(line, language) {
-  const start = startOf(line, language);
-  const bars = TABLE_ROW.test(line) ? line.matchAll(BAR) : [];
-  const found = [...(start ? [start] : []), ...bars, ...line.matchAll(EMOJI)];
-  const places = found.map(({ 0: mark, index }) => [index, index + mark.length]).sort(([a], [b]) => a - b);
+  const start = startOf(line, language)?.[0].length ?? 0;
+  const places = [...(start ? [[0, start]] : []), ...emphasisAt(start, line)];
+  const others = [...(TABLE_ROW.test(line) ? line.matchAll(BAR) : []), ...line.matchAll(EMOJI)];
+  places.push(...others.map(({ 0: mark, index }) => [index, index + mark.length]));
+  places.sort(([a], [b]) => a - b);
   return places.filter(([from], i) => !i || from >= places[i - 1][1]); // ▪ is also an emoji
+}
+
+/** The places of the two marks of emphasis on all of a line from a place on, or on what the line is about. */
+function emphasisAt(place, line) {
+  const found = matchAt(EMPHASIZED, line, place);
+  if (!found) return [];
+  const { indent, mark, inside } = found.groups;
+  const start = place + indent.length;
+  const end = start + mark.length + inside.length;
+  return [[start, start + mark.length], [end, place + found[0].length]];
 }
 
 /** The signs that a line starts with; where ordinal numbers have a full stop, not that of "3. Mai" or "3. und 4. Klasse". */

@@ -1,4 +1,4 @@
-"""The marks that separate the texts of a line: the signs of list items, headings and quotes, a table's bars, emoji."""
+"""What separates the texts of a line: the signs of list items, headings and quotes, emphasis, bars of tables, emoji."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,12 @@ START = re.compile(
 )
 START_WITH_ORDINALS = re.compile(START.pattern.replace("[.)]", "[)]"))
 IS_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or a heading
+# Emphasis on all of a line, or on what it is about, as in "**Note:** …"; __NAME__ is a placeholder.
+EMPHASIZED = re.compile(
+    r"(?P<indent>\s*)(?!__[A-Z][A-Z0-9_]*__)(?P<mark>\*{1,3}|_{1,3}|~~)"
+    r"(?P<inside>[^\s*_~](?:[^*_~]*[^\s*_~])?)(?P=mark)"
+    r"(?:\s*$|:(?=\s)|(?=\s)(?:(?<=:[*_~])|(?<=:[*_~]{2})|(?<=:[*_~]{3})))"
+)
 TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 BAR = re.compile(r"\s*\|\s*(?::?-+:?\s*(?=\|))?")
 
@@ -29,7 +35,7 @@ EMOJI = (
 
 
 def separators(text: str, language: str) -> Iterator[Span]:
-    """Yield the spans of the signs that a line starts with, or of the bars of a table's row.
+    """Yield the spans of the signs that a line starts with and of emphasis after them, or of the bars of a table's row.
 
     Where ``language`` writes ordinal numbers with a full stop, "3. Mai" and "3. und 4. Klasse" are no items of a list.
     """
@@ -38,6 +44,9 @@ def separators(text: str, language: str) -> Iterator[Span]:
         start = START_WITH_ORDINALS.match(text)
     if start:
         yield start.span()
+    if emphasized := EMPHASIZED.match(text, start.end() if start else 0):
+        yield emphasized.span("mark")
+        yield emphasized.end("inside"), emphasized.end()
     if TABLE_ROW.fullmatch(text):
         yield from (bar.span() for bar in BAR.finditer(text))
 

@@ -135,7 +135,7 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
     if not _may_have_marks(text):
         return marks
     closing: list[tuple[int, int]] = []  # the ends of links that are open
-    position = marks[-1].end if marks and marks[-1].start == 0 else 0
+    position = marks[0].end if marks and marks[0].start == 0 else 0
     searched = _without_unclosed(text)
     while match := _mark().search(searched, position):
         while closing and closing[-1][0] < match.end():  # a link's end comes before what follows
