@@ -231,6 +231,8 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle of the phrasebook")
     parser.add_argument("--keep", type=Path, help="keep the documents in this folder")
     args = parser.parse_args()
+    if missing := [program for program in ("soffice", "pdfinfo") if shutil.which(program) is None]:
+        sys.exit(f"check_documents: there is no {' and no '.join(missing)}: install LibreOffice and poppler")
     translator = Translator.load(args.run, "cpu")
     languages = translator.src_lang, translator.tgt_lang
     if not set(languages) <= set(LANGUAGES):
