@@ -148,8 +148,9 @@ def test_unequal_line_counts_are_told_with_the_command_that_helps(tmp_path: Path
     source = text_files(tmp_path, ["a"] * 3, ["b"])
     message = error_of(source)
     assert "src.txt has 3 lines, " in message and "tgt.txt has 1: they are not parallel line by line; " in message
+    files = f"--src {tmp_path / 'src.txt'} --tgt {tmp_path / 'tgt.txt'} --from LANG --to LANG"
     assert message.endswith(
-        "; mtformer data check --src FILE --tgt FILE finds where lines are missing, and --fix realigns the others"
+        f"; mtformer data check {files} finds where lines are missing, and --fix realigns the others"
     )
 
 
@@ -214,8 +215,7 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
     assert [message.rpartition("/")[2] for message in error_of(*sources).splitlines()] == [
         "pairs.tsv:1: this line has no tab: 'no tab'",
         "pairs.jsonl:2: this line is not JSON: '{'",
-        "tgt.txt has 1: they are not parallel line by line; mtformer data check --src FILE --tgt FILE finds where "
-        "lines are missing, and --fix realigns the others",
+        "tgt.txt --from LANG --to LANG finds where lines are missing, and --fix realigns the others",
     ]
     with pytest.raises(UserError) as error:
         require_readable([ParallelText(sources, "en", "de"), ParallelText(sources[1:2], "en", "de")])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.error import HTTPError
 
 from mtformer.config import MosesFiles
+from mtformer.data.new_config import options_of_files
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
@@ -65,7 +66,7 @@ def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
     message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
     if not n_src or not n_tgt:
         return message
-    command = "mtformer data check --src FILE --tgt FILE"
+    command = f"mtformer data check {options_of_files(src, tgt, (None, None))}"
     return f"{message}; {command} finds where lines are missing, and --fix realigns the others"
 
 
