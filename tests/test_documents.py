@@ -68,8 +68,9 @@ def test_wrapped_chinese_is_joined_without_spaces() -> None:
 
 
 class Fake:
-    """A translator that applies a function."""
+    """A translator from English that applies a function."""
 
+    src_lang = "en"
     computation = "a function"
 
     def __init__(self, function: Callable[[str], str]) -> None:
