@@ -194,6 +194,8 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("en-de", "5-10 meters, 5 meter-long", ["5-10 Meter", "5"], "5 Meter, 5"),
     ("de-en", "30 euro, 120 Stundenkilometern", ["30 euros", "120 kilometers per hour"], "30 euros, 120 kilometers"),
     ("de-en", "$5 Dollar, 5 Meter-Turm, 5 Kilometern", ["$5", "5", "5 kilometers"], "5 dollars, 5, 5 m"),
+    ("de-en", "45 Min. backen, 2 Std., 30 Sek.", ["45 minutes", "2 hours", "30 seconds"], "45 billions, 2, 30"),
+    ("en-de", "45 mins, 2 hrs", ["45 Minuten", "2 Stunden"], "45, 2"),
     ("fr-cs", "1,5 kilomètre, 20 pour cent, 8 heures", ["1,5", "20 %", "8"], "20"),
     ("en-zh", "3.5 million dollars, 1 meter, 20 percent", ["3,500,000美元", "1米", "20%"], "350万美元, 1米, 20"),
     (

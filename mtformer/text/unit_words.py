@@ -1,7 +1,7 @@
 """Units and currencies as words after numbers, and how other languages write them: 480 Kilometer for 480 kilometers."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -42,11 +42,16 @@ def describe_units(language: str) -> dict[str, Any]:
     units |= {form.lower(): unit for form, unit in units.items() if base == _WITH_CAPITALIZED_NOUNS}
     written = {unit: of_unit[:2] for unit, of_unit in forms.items()}
     after_one = {one for one, several in written.values() if one != several}
-    several, one = ("|".join(sorted(words, reverse=True)) or "(?!)" for words in (units.keys() - after_one, after_one))
+    several, one = map(_any_of, (units.keys() - after_one, after_one))
     return {
         "pattern": f"{_NO_TIME}(?:{_GAP}(?:{several})|{_AFTER_ONE}{_GAP}(?:{one})){_END[has_spaces]}",
         **{"units": units, "written": written, "gap": " " if has_spaces else ""},
     }
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern of words; the full stop of an abbreviation at the end of a text is that of the sentence."""
+    return "|".join(word.replace(".", r"\.(?!$)") for word in sorted(words, reverse=True)) or "(?!)"
 
 
 @cache
