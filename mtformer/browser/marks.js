@@ -56,7 +56,7 @@ function startOf(line, language) {
 }
 
 function isItem(line, end) {
-  return !isInSmallLetters(line.charAt(end)) || IS_SENTENCE.test(line);
+  return !isInSmallLetters(line.charAt(end)) || SENTENCE_OR_HEADING.test(line);
 }
 
 /** What is not translated of a text, on one line where it was on one. */

@@ -59,7 +59,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("ORDINAL", f"^(?:{sentences.ORDINAL.pattern})$", ""),
     ("LINE_START", f"^{marks.START.pattern}", ""),
     ("LINE_START_WITH_ORDINALS", f"^{marks.START_WITH_ORDINALS.pattern}", ""),
-    ("IS_SENTENCE", f"^(?:{marks.IS_SENTENCE.pattern})", ""),
+    ("SENTENCE_OR_HEADING", f"^(?:{marks.SENTENCE_OR_HEADING.pattern})", ""),
     ("EMPHASIZED", marks.EMPHASIZED, "y"),
     ("TABLE_ROW", f"^{marks.TABLE_ROW.pattern}$", ""),
     ("BAR", marks.BAR, "g"),

@@ -122,7 +122,7 @@ def read_eval_sets(
             raise UserError(f"the test set {test_set.name} is empty")
         sides = [texts[:N_TEXTS] for texts in (test_set.sources, test_set.references[0])]
         if warning := language_warning(test_set.name, dict(zip(languages, sides, strict=True))):
-            log.warning(warning)
+            log.warning("%s", warning)
     return sets
 
 

@@ -64,7 +64,7 @@ def find_models(given: Sequence[Path] | None) -> list[Path]:
 
 
 def _state(path: Path) -> str:
-    """Return what to know about a run before its model is used: that training goes on, or was stopped."""
+    """Return the end of the note that names a model: whether its run is still training, or was stopped early."""
     if RunFolder(path).is_training:
         return ", still training"
     try:

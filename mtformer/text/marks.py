@@ -13,7 +13,7 @@ START = re.compile(
     rf"|[>{_BULLETS}]\s*)+"
 )
 START_WITH_ORDINALS = re.compile(START.pattern.replace("[.)]", "[)]"))
-IS_SENTENCE = re.compile(r"\s*#|.*\w[.!?:]\W*$")  # or a heading
+SENTENCE_OR_HEADING = re.compile(r"\s*#|.*\w[.!?:]\W*$")
 # Emphasis on all of a line, or on what it is about, as in "**Note:** …"; __NAME__ is a placeholder.
 EMPHASIZED = re.compile(
     r"(?P<indent>\s*)(?!__[A-Z][A-Z0-9_]*__)(?P<mark>\*{1,3}|_{1,3}|~~)"
@@ -64,6 +64,6 @@ def places_of_texts(text: str, language: str) -> Iterator[Span]:
 
 
 def _is_item(text: str, end: int, language: str) -> bool:
-    """Tell whether a text is an item, or a heading, whose number ends at a place, and neither a date nor an ordinal."""
-    may_be = not text[end : end + 1].islower() or IS_SENTENCE.match(text) is not None
+    """Tell whether the number before ``end`` numbers an item or a heading, and is no ordinal and no part of a date."""
+    may_be = not text[end : end + 1].islower() or SENTENCE_OR_HEADING.match(text) is not None
     return may_be and all(text[:start].strip() for start, *_ in find_dates(text, language))

@@ -122,7 +122,7 @@ def _measure(trainer: Trainer, plan: Plan) -> float:
 def record_start(trainer: Trainer) -> None:
     """Add a line to ``starts.jsonl``: time, settings, machine, data and parameters of a start.
 
-    Training has not begun, but ``trainer`` knows the step that it resumes from.
+    It is called before training begins, when ``trainer`` already knows the step that it resumes from.
 
     Raises:
         MtformerError: the file cannot be written.
