@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Project
+from documents import n_calls
 from snippets import is_well_formed, marks_of, snippets
 
 from mtformer.text.words import word_spans
@@ -157,6 +158,11 @@ def test_signs_that_go_with_numbers_are_text() -> None:
     assert marked.texts == ["It is €5 at 20°."]
 
 
+@pytest.mark.parametrize("text", ["&amp;", "&lt; &gt;", "&quot;...&quot;", "&euro;"])
+def test_entities_without_letters_beside_them_stay(text: str) -> None:
+    assert put_back(text) == text
+
+
 def test_a_translation_is_on_one_line() -> None:
     text = "a\tb <b>c\rd</b>\u2028e\f{x}\n{y\t} f &#10; g &amp; h"
     marked = take_out(text)
@@ -230,6 +236,11 @@ def test_words_of_which_no_letter_is_known_are_kept(text: str, rest: str, words:
     assert marked is not None and marked.texts == [rest]
     kept = marked.put_back([Translation(rest, -1.0, -1.0)], [identity(rest)[1]])
     assert kept.text == text and kept.notes == (f"check: unknown words: {words}",)
+
+
+def test_the_time_for_unknown_words_grows_with_their_number() -> None:
+    one, four = (n_calls(lambda: take_out("a 万 " * n, is_known=str.isascii)) for n in (100, 400))  # noqa: B023
+    assert four < 5 * one
 
 
 @pytest.mark.parametrize("text", ["A café in Łódź.", "Привет, мир!", "A dogсобака.", "12 – …", ""])

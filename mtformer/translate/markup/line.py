@@ -99,18 +99,16 @@ def take_out(
     which is translated as a whole. A space takes the place of tabs and line breaks.
     """
     text = on_one_line(text)
-    unknown = unknown_words(text, is_known)
+    unknown = set(unknown_words(text, is_known))
     marks = without_overlaps([*scan(text, src_lang), *unknown])
     if long := long_words(text, marks):
         marks = without_overlaps([*marks, *long])
-    if not marks and "&" not in text:
+    if not marks and unescape(text) == text:
         return None
-    stretches = list(_stretches(text, marks))
     words = [text[mark.start : mark.end] for mark in marks if mark in unknown]
     notes = [f"{FLAG}unknown words: {', '.join(words)}"] if words else []
     notes += [f"{FLAG}copied what is too long for a word"] if long else []
-    marked = MarkedText(stretches, tuple(notes))
-    return marked if marks or any(segment.escaped for segment in marked.segments) else None
+    return MarkedText(list(_stretches(text, marks)), tuple(notes))
 
 
 def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
@@ -132,7 +130,7 @@ def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
 
 def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
-    builder = _Builder(escaped="&" in text and unescape(text) != text)  # not of "AT&T;": no entity has this name
+    builder = _Builder(escaped=unescape(text) != text)  # not of "AT&T;": no entity has this name
     position, is_after_single = 0, False
     marks = _without_lone_tags(text, marks)
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
