@@ -10,7 +10,7 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import DataConfig, LanguagePair
-from mtformer.data.held_out import describe_held_out, held_out_share, training_text
+from mtformer.data.held_out import describe_held_out, held_out_share, training_text, warning_of_copies
 from mtformer.data.new_config import config_of_files
 from mtformer.data.store import StoredText
 from mtformer.support.errors import UserError
@@ -143,10 +143,27 @@ def test_blank_sides_are_not_held_out(tmp_path: Path) -> None:
     assert all(pair.src and pair.tgt for part in ("valid", "test") for pair in held_out(text, part))
 
 
-@pytest.mark.parametrize("pairs", [[("hello", "hallo")], [("hello", "hallo")] * 20])
-def test_a_text_that_is_too_small_is_refused(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    with pytest.raises(UserError, match="too few sentence pairs to hold any out"):
+@pytest.mark.parametrize(
+    ("pairs", "n_usable"), [([("hello", "hallo")], 1), ([("hello", "hallo")] * 20, 1), ([("", "hallo")] * 20, 0)]
+)
+def test_a_text_that_is_too_small_is_refused(tmp_path: Path, pairs: list[tuple[str, str]], n_usable: int) -> None:
+    message = rf"too few different pairs without a blank side to hold any out \({n_usable}\)"
+    with pytest.raises(UserError, match=message):
         read(tsv(tmp_path, "a.tsv", pairs))
+
+
+@pytest.mark.parametrize(
+    ("n_copies", "filters", "is_warned"), [(40, [], True), (100, [], True), (100, ["held_out"], False), (5, [], False)]
+)
+def test_validation_pairs_that_are_trained_on_are_warned_of(
+    tmp_path: Path, n_copies: int, filters: list[str], is_warned: bool
+) -> None:
+    trained, other = PAIRS[:500], PAIRS[500 : 600 - n_copies]
+    valid = [*trained[:n_copies], *other, *other[:1]]
+    sources = tsv(tmp_path, "train.tsv", trained), tsv(tmp_path, "valid.tsv", valid)
+    text = read(sources[0], valid=[sources[1]], filters=filters)
+    expected = f"data.valid: {n_copies} of 100 different pairs are in data.train as well"
+    assert (warning_of_copies(text, valid) or "").startswith(expected) == is_warned
 
 
 @pytest.fixture(scope="module")
@@ -361,10 +378,25 @@ def test_a_run_that_held_out_a_test_set_refuses_another(two_files: Project) -> N
     assert "the text of data.train has changed" in result.stderr
 
 
+def test_training_on_its_validation_text_is_warned_of(two_files: Project) -> None:
+    valid = ("--set", "data.valid=[{src: train.en, tgt: train.de}]", "--set", "run.name=same")
+    result = two_files.mtformer("train", "train.en-de.yaml", *SHORT, *valid, "--dry-run")
+    assert result.status == 0, result.stderr
+    assert "data.valid: 400 of 400 different pairs are in data.train as well" in result.stderr
+    assert "held out" not in result.stderr
+
+
 def test_data_check_says_what_training_will_hold_out(two_files: Project) -> None:
     result = two_files.mtformer("data", "check", "train.en-de.yaml")
     assert result.status == 0, result.stderr
-    assert "training holds out about 25 pairs to choose the best model, and as many to test it" in result.stdout
+    assert "training holds out about 25 pairs to choose the best model, and about as many to test it" in result.stdout
+
+
+def test_data_check_expects_copies_to_be_held_out_together(two_files: Project) -> None:
+    write_pairs(two_files.folder, "copies", [("hello there", "hallo du"), ("Hello there!", "Hallo du!")] * 10)
+    result = two_files.mtformer("data", "check", "--src", "copies.en", "--tgt", "copies.de")
+    assert result.status == 0, result.stderr
+    assert "no data.valid: training needs sources of it, as there are too few pairs to hold any out" in result.stdout
 
 
 def test_fresh_removes_what_was_held_out(two_files: Project) -> None:

@@ -5,6 +5,8 @@ either direction of translation. Adding text does not move pairs, except that th
 text has grown enough: then half of the held-out pairs are trained on. No pair moves the other way.
 """
 
+from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -24,12 +26,14 @@ from mtformer.support.files import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.support.terminal import counted
+from mtformer.text.pairs import SentencePair
 
 _FORMAT = 1
 _PARTS = ("valid", "test")
 # A sixty-fourth of the text costs next to nothing. With fewer than 200 pairs, scores say little. With 2,000, as many as
 # the test sets of WMT have, BLEU is known to about one point, and each validation still takes only seconds.
 _SHARE, _FEWEST, _MOST = 1 / 64, 200, 2_000
+_LOUD = 0.1  # of the validation pairs; a larger share in the training text deserves a warning
 _LARGEST_SHARE = 1 / 16  # of a text so small that this is fewer than 200 pairs
 _FEW = 10_000  # pairs of a text, any of which may be held out
 _RANGE = 2.0**64  # of the hashes
@@ -70,6 +74,22 @@ def describe_held_out(text: StoredText) -> str:
     return f"no data.valid: {held_out} to choose the best model{test}"
 
 
+def warning_of_copies(text: StoredText, valid: Iterable[SentencePair]) -> str | None:
+    """Return a warning if more than a tenth of the validation pairs are in the training text, unchanged."""
+    pairs = set(valid)
+    copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, pairs), text.chunks())))
+    if len(copies) <= _LOUD * len(pairs):
+        return None
+    return (
+        f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} are in data.train as well, so its "
+        "scores will be too good; to leave such pairs out of data.train, set data.filters: [held_out]"
+    )
+
+
+def _copies(pairs: set[SentencePair], chunk: Chunk) -> set[SentencePair]:
+    return pairs.intersection(unpack(chunk.packed))
+
+
 def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
     """Write the training pairs, and the held-out ones as facts."""
     chosen, excluded = _choose(text, data)
@@ -99,9 +119,10 @@ def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
             n_kept += len(portion.pairs)
             progress.advance(chunk.size)
         if not n_kept or not all(any(pairs for _, pairs in by_direction) for by_direction in held_out.values()):
+            n_usable = len({pair for pair in text if not pair.is_blank})
             raise UserError(
-                f"data.valid is left out, and data.train has too few sentence pairs to hold any out ({len(text):,}): "
-                "name sources of data.valid"
+                "data.valid is left out, and data.train has too few different pairs without a blank side to hold any "
+                f"out ({n_usable:,}): name sources of data.valid"
             )
         out.facts = facts.model_dump(mode="json")
 

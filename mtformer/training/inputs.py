@@ -4,11 +4,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair
 from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.held_out import describe_held_out, training_text
+from mtformer.data.held_out import describe_held_out, training_text, warning_of_copies
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
@@ -64,12 +65,8 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     text = ranks.after_first(lambda: training_text(data))
     valid_pairs = _by_direction(valid) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
-    if text.held_out and ranks.is_first:
-        log.info("%s", describe_held_out(text))
-    for languages, pairs in valid_pairs.items() if data.valid and ranks.is_first else ():
-        sides = dict(zip(languages, zip(*pairs[:N_TEXTS], strict=True), strict=False))
-        if warning := language_warning("data.valid", sides):
-            log.warning("%s", warning)
+    if ranks.is_first:
+        _report(text, valid_pairs)
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(general_valid), bundle, tokenizer, glossary)
 
@@ -111,6 +108,19 @@ def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
             pairs.setdefault(part.languages, []).extend(part)
     problems.raise_all()
     return pairs
+
+
+def _report(text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]) -> None:
+    """Describe the pairs that are held out, or else warn of validation text that seems to be the wrong one."""
+    if text.held_out:
+        log.info("%s", describe_held_out(text))
+        return
+    warnings = [warning_of_copies(text, chain.from_iterable(valid_pairs.values()))]
+    for languages, pairs in valid_pairs.items():
+        sides = zip(*pairs[:N_TEXTS], strict=True)
+        warnings.append(language_warning("data.valid", dict(zip(languages, sides, strict=False))))
+    for warning in filter(None, warnings):
+        log.warning("%s", warning)
 
 
 def _require_pairs(

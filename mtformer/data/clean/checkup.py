@@ -30,7 +30,8 @@ PERCENTILES = ("50", "90", "99", "99.9", "100")
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
-EMPTY, HELD_OUT = "empty", "held_out"
+HELD_OUT = "held_out"
+_NEVER_HELD_OUT = "empty", "duplicates", "near_duplicates"  # with another pair, all its copies are
 # Rules for training text alone; duplicates are counted within each validation and test set.
 _NOT_IN_EVALUATION = {*LEARNED, HELD_OUT, "near_duplicates", "many_targets"}
 
@@ -315,7 +316,7 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     sizes = Counter[LanguagePair]()
     for source in checked:
         if source.use == "train" and not is_apart(source.source):
-            sizes[source.languages] += source.n_pairs - source.problems[EMPTY]
+            sizes[source.languages] += source.n_pairs - sum(source.problems[rule] for rule in _NEVER_HELD_OUT)
     enough = [n for n in sizes.values() if n > len(data.held_out)]
     return dict.fromkeys(data.held_out, sum(max(1, round(held_out_share(n) * n)) for n in enough))
 

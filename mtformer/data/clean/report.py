@@ -41,7 +41,7 @@ def as_text(checkup: Checkup) -> str:
     if checkup.lengths:
         paragraphs.append(_describe_lengths(checkup.lengths))
     if n_held_out := checkup.held_out.get("valid"):
-        test = ", and as many to test it" if "test" in checkup.held_out else ""
+        test = ", and about as many to test it" if "test" in checkup.held_out else ""
         n_pairs = counted(n_held_out, "pair")
         paragraphs.append(f"no data.valid: training holds out about {n_pairs} to choose the best model{test}")
     elif checkup.held_out:
