@@ -229,6 +229,15 @@ def test_entries_that_cannot_be_read(server: Client, entries: str) -> None:
     assert stored(server, entries or " ", entries_format="csv").status_code == 400
 
 
+def test_what_is_no_unicode_is_replaced_in_glossaries_and_questions_too(server: Client) -> None:
+    assert server.post("/v1/translate", ASKED | {"glossary": {"dog\ud800": "Hund\ud800"}}).status_code == 200
+    assert server.post("/v1/explain", ASKED | {"prefix": "ein\ud800", "why_not": ["Hund\ud800"]}).status_code == 200
+    made = stored(server, "dog\ud800\tHund\ud800").json()
+    path = f"/v2/glossaries/{made['glossary_id']}"
+    assert server.get(f"{path}/entries").text == "dog\ufffd\tHund\ufffd\n"
+    assert requests.delete(server.url + path, timeout=SECONDS).status_code == 204
+
+
 # Options
 
 

@@ -117,7 +117,7 @@ async def upload_document(request: Request) -> Response:
 
 def _document_id(key: str) -> str:
     """Return the public id of a document; it is stored under its key, which cannot be guessed."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 async def document_status(request: Request) -> Response:

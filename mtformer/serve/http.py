@@ -165,13 +165,25 @@ async def _fields(request: Request) -> dict[str, Any]:
         if kind == "application/x-www-form-urlencoded":
             values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
-        read = json.loads(body) if body else dict(request.query_params)
+        read = _as_unicode(json.loads(body)) if body else dict(request.query_params)
     except (ValueError, RecursionError):
         what = "form" if "form" in kind else "JSON"
         raise ServiceError(400, f"Invalid request: the body is no {what} in UTF-8") from None
     if not isinstance(read, dict):
         raise ServiceError(400, "Invalid request: the body is not a JSON object")
     return read
+
+
+def _as_unicode(value: Any) -> Any:
+    """Return a JSON value without the surrogates that its texts may have."""
+    match value:
+        case str():
+            return without_surrogates(value)
+        case list():
+            return list(map(_as_unicode, value))
+        case dict():
+            return {_as_unicode(name): _as_unicode(each) for name, each in value.items()}
+    return value
 
 
 async def _form(request: Request) -> dict[str, Any]:

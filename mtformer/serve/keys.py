@@ -111,7 +111,7 @@ def add_key(path: Path, name: str) -> str:
 
 def _hash(key: str) -> str:
     """Return the SHA-256 of a key: as keys are random, nobody can guess one from it."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, _StoredKey]:

@@ -17,7 +17,6 @@ from mtformer.serve.models import Requirements
 from mtformer.serve.segments import approximate_spans, plan_alternatives, plan_beginning, plan_segments
 from mtformer.support import __version__
 from mtformer.support.page import assemble
-from mtformer.text.lines import without_surrogates
 from mtformer.translate.plan import Plan
 
 _OFFLINE, _ONLINE = "Works offline: nothing leaves this page.", "The server of this page translates."
@@ -50,8 +49,7 @@ async def why(request: Request) -> Response:
     """Return the probability of each token of a word, and of its alternatives, after ``prefix``."""
     asked = await ParsedRequest.read(request)
     service = asked.service
-    text, word = (without_surrogates(asked.text(name)) for name in ("text", "word"))
-    start = without_surrogates(asked.text("prefix", ""))
+    text, word, start = asked.text("text"), asked.text("word"), asked.text("prefix", "")
     pair = service.pair(asked.text("source"), asked.text("target"))
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start, word])
@@ -76,11 +74,10 @@ async def compute(request: Request) -> Response:
     """Run a task of the page's engine."""
     asked = await ParsedRequest.read(request)
     service = asked.service
-    text, task = without_surrogates(asked.text("text")), request.path_params["task"]
+    text, start, task = asked.text("text"), asked.text("prefix", ""), request.path_params["task"]
     if task not in _TASKS:
         raise ServiceError(404, "Not Found")
     pair = service.pair(asked.text("source"), asked.text("target"))
-    start = without_surrogates(asked.text("prefix", ""))
     begun = {} if task == "translate" else {"start": start}
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, start])
