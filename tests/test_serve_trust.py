@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 from conftest import Project
 from servers import ASKED, PAIRS, SECONDS, TEXT, Client, head, held, running, talk, until
@@ -20,7 +21,7 @@ from servers import ASKED, PAIRS, SECONDS, TEXT, Client, head, held, running, ta
 from mtformer.cli import serve as serving
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys, add_key
-from mtformer.serve.running import Place
+from mtformer.serve.running import Place, url_of
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
 from mtformer.training import run as training
@@ -143,6 +144,23 @@ def test_it_listens_on_this_machine_only_unless_it_has_keys(trained: Project, ke
         Place(host, keys=key_file)
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+def test_a_host_that_is_none(host: str) -> None:
+    with pytest.raises(UserError, match=f"--host {host}: "):
+        Place(host, is_insecure=True).listen()
+
+
+def test_urls_have_brackets_around_addresses_with_colons() -> None:
+    assert [url_of("127.0.0.1", 80), url_of("::1", 80, 0, 0)] == ["http://127.0.0.1:80", "http://[::1]:80"]
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--max-memory"])
+@pytest.mark.parametrize("value", ["inf", "nan", "0"])
+def test_limits_are_finite(trained: Project, option: str, value: str) -> None:
+    refused = trained.mtformer("serve", "runs/config", option, value)
+    assert (refused.status, f"Invalid value for '{option}'" in refused.stderr) == (2, True)
+
+
 def test_a_server_that_lets_anyone_in_says_so_once(trained: Project) -> None:
     options = ("--host", "0.0.0.0", "--port", "0", "--insecure", "--log-format", "text", "--database", "missing/file")
     result = trained.mtformer("serve", "runs/config", *options)
@@ -169,10 +187,19 @@ def test_pages_of_other_origins_may_not_use_it(server: Client, content_type: str
 
 
 def test_pages_that_are_named_may_use_it(bundle: Path) -> None:
-    with running(bundle, cors=["https://example.org"]) as client:
+    with running(bundle, cors=["https://Example.org/"]) as client:
+        asks = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+        assert requests.options(f"{client.url}/translate", headers=asks, timeout=SECONDS).status_code == 200
         answer = client.post("/translate", ASKED, headers={"Origin": "https://example.org"})
         assert answer.headers["access-control-allow-origin"] == "https://example.org"
         assert client.post("/translate", ASKED, headers={"Origin": "https://example.com"}).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["example.org", "", "https://", "https://example.org/page", "https://a b"])
+def test_what_is_no_origin_is_refused(origin: str) -> None:
+    with pytest.raises(UserError, match="write an origin as in"):
+        Place(cors=[origin])
+    Place(cors=["*", "null", "https://example.org", "http://localhost:3000/", "moz-extension://1234"])
 
 
 def test_a_server_for_this_machine_is_none_of_another_name(bundle: Path) -> None:

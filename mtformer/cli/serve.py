@@ -32,8 +32,10 @@ class LimitOptions(Options):
 
     panel = "Limits"
     max_characters: int = option("The maximum number of characters in a request.", default=100_000, min=1)
-    timeout: float = option("The maximum time of a request in seconds.", default=60.0, min=1)
-    max_memory: float | None = option("The maximum memory for the weights of loaded models in GiB.", min=0.01)
+    timeout: float = option("The maximum time of a request in seconds.", default=60.0, min=1, max=86_400)
+    max_memory: float | None = option(
+        "The maximum memory for the weights of loaded models in GiB.", min=0.01, max=1_000_000
+    )
 
 
 def serve(

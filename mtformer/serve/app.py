@@ -33,6 +33,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), is_local: bool = Fal
         is_local: whether all on this machine, and nobody else, may use it.
         watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
     """
+    cors = [origin.rstrip("/").lower() for origin in cors]  # as browsers write them
     routes = [*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES]
     middleware = [
         Middleware(Gate, service=service, routes=routes),

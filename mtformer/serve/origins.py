@@ -28,7 +28,7 @@ class Origins:
             allowed: origins, as in ``https://example.org``; ``*`` for all.
             is_local: whether all on this machine, and nobody else, may use the server.
         """
-        self._app, self._allowed, self._is_local = app, {origin.rstrip("/") for origin in allowed}, is_local
+        self._app, self._allowed, self._is_local = app, set(allowed), is_local
         self._hosts = {urlsplit(origin).hostname for origin in allowed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

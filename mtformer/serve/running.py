@@ -4,6 +4,7 @@ import errno
 import gc
 import logging
 import os
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from mtformer.support.errors import UserError
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2_048  # connections that wait to be accepted
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z\d+.-]*://[^/\s]+/?", re.IGNORECASE)
 _IDLE_SECONDS = 75  # until a connection without requests is closed: more than those of usual load balancers
 
 
@@ -50,8 +52,11 @@ class Place:
         """Check the access.
 
         Raises:
-            UserError: other machines could use the server without a key.
+            UserError: other machines could use the server without a key, or ``cors`` has something else than origins.
         """
+        for origin in self.cors:
+            if not _ORIGIN.fullmatch(origin):
+                raise UserError(f"--cors {origin}: write an origin as in https://example.org, or * for all")
         if self.keys is None and not self.is_insecure and not is_loopback(self.host):
             raise UserError(
                 f"--host {self.host} lets other machines in, and without keys anyone could use this server: make a key "
@@ -69,6 +74,8 @@ class Place:
             listening = socket.socket(*kind)  # with its protocol: without, asyncio lets Nagle's algorithm delay answers
         except OSError as error:
             raise UserError(f"--host {self.host}: {error.strerror}") from error
+        except UnicodeError as error:
+            raise UserError(f"--host {self.host}: this is neither a name nor an address") from error
         try:
             if os.name == "posix":  # elsewhere it would let two servers share a port
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -106,11 +113,15 @@ def serve(
         service = Service(models, Database(database), keys, settings)  # whose database has to work before all else
         models.load_first()
         app = make_app(service, cors=place.cors, is_local=is_local, watch=watch)
-        host, port, *_ = listening.getsockname()
-        log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
+        log.info("%s on %s", ", ".join(map(str, models.pairs[:10])), url_of(*listening.getsockname()))
         gc.freeze()  # or the collector would go through all that is loaded again and again
         allow_many()
         uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
+
+
+def url_of(host: str, port: int, *_: object) -> str:
+    """Return the URL of a socket, given its address."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_config(app: Starlette, settings: Settings) -> uvicorn.Config:
