@@ -336,6 +336,21 @@ def test_readings_stay_beside_their_words_and_custom_tags_around_theirs() -> Non
     )
 
 
+def test_insertions_in_which_a_field_only_begins_or_ends_stay_with_the_field() -> None:
+    begin, separate, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+    inserted, last = (
+        f'<w:ins w:id="1">{part}</w:ins>' for part in (f"{begin}<w:r><w:instrText>PAGE</w:instrText></w:r>", end)
+    )
+    for close in (end, last):
+        field = f"{inserted}{separate}{run_of('3')}{close}"
+        content = word_xml(f"{run_of('See page ')}{field}{run_of(' again')}")
+        assert units(content, "a.docx") == ["See page <1/> again"]
+        written = paragraph_xml(translated(content, "a.docx", backwards))
+        assert written == f"{run_of('again page ')}{field}{run_of(' See')}"
+    unended = word_xml(f"{run_of('See page ')}{inserted}")
+    assert paragraph_of(translated(unended, "a.docx", bilingual=True)).text == "See page \nSEE PAGE "
+
+
 def test_a_long_paragraph_takes_time_in_proportion_to_its_length() -> None:
     bold = "<w:rPr><w:b/></w:rPr>"
 

@@ -24,6 +24,7 @@ _LANGUAGE = re.compile(
 )
 _EMPTY_FORMAT = re.compile(r"<([\w:.-]+)\s*(?:/>|></\1>)")
 _SEEN_ON_SPACES = re.compile(r"<[\w.-]+:(?:u|strike|dstrike|highlight|shd|vertAlign|bdr)\s|\su=")
+_DEPTHS = {"begin": 1, "end": -1}  # how the parts of fields change how many are open
 _TRANSLATED_FIELDS = frozenset(["HYPERLINK", "TOC", "QUOTE"])  # of others, such as PAGE, Word computes the text
 
 
@@ -145,8 +146,8 @@ class _Paragraph:
             elif name == "t" and end > number:
                 self._bare = number
                 self._text(number, "", None)
-            elif self._tokens[number].name in dialect.containers and end > number and not self._is_collecting():
-                self._container(number, end)
+            elif self._tokens[number].name in dialect.containers and end > number:
+                self._kept_container(number) if self._is_collecting() else self._container(number, end)
             elif name in dialect.breaks:
                 self._add(Mark(Kind.LINE, (self._source.span(number),)))
             elif name not in dialect.dropped:
@@ -168,10 +169,25 @@ class _Paragraph:
                 first = self._source.end(number) + 1
             elif self._tokens[number].name == "w:sdtContent":
                 first, stop = number + 1, self._source.end(number)
-        outer = self._source.span(start)
-        self._add(Mark(Kind.OPEN, ((outer[0], self._tokens[first - 1].end),), start))
+        begin, end = self._source.span(start)
+        n_before, opening = len(self._items), (begin, self._tokens[first - 1].end)
+        self._add(Mark(Kind.OPEN, (opening,), start))
         self._children(first, stop)
-        self._add(Mark(Kind.CLOSE, ((self._tokens[stop].start, outer[1]),), start))
+        if self._is_collecting():  # a field ends after the element, whose tags it must not separate
+            del self._items[n_before:]
+            self._fields[-1].raw = [(begin, end)]
+        else:
+            self._add(Mark(Kind.CLOSE, ((self._tokens[stop].start, end),), start))
+
+    def _kept_container(self, element: int) -> None:
+        """Add an element around runs to the field that is kept, which may end in it."""
+        field = self._fields[-1]
+        field.raw.append(self._source.span(element))
+        field.depth += sum(
+            _DEPTHS.get(self._kind_of(each), 0) for each in self._source.elements("w:fldChar", within=element)
+        )
+        self.nested.append((element + 1, self._source.end(element)))
+        self._end_kept(field)
 
     def _run(self, start: int, stop: int) -> None:
         format, is_code = "", False
@@ -230,19 +246,17 @@ class _Paragraph:
 
     def _field(self, number: int, name: str, raw: Raw) -> None:
         """Process a part of a Word field: begin, code, separate, text, end; fields may be nested."""
-        kind = self._source.attributes(number).get(f"{self._prefix}fldCharType", "") if name == "fldChar" else "code"
+        kind = self._kind_of(number) if name == "fldChar" else "code"
         last = self._fields[-1] if self._fields else None
         if last is not None and not last.is_open:
             last.raw += raw
-            last.depth += {"begin": 1, "end": -1}.get(kind, 0)
+            last.depth += _DEPTHS.get(kind, 0)
             if kind == "code" and last.depth == 1:
                 last.code += "".join(map(self._source.characters, range(number + 1, self._source.end(number))))
             elif kind == "separate" and last.depth == 1 and _is_translated(last.code):
                 last.is_open = True
                 self._items.append((Mark(Kind.OPEN, tuple(last.raw), last.pair), ""))
-            elif not last.depth:
-                self._fields.pop()
-                self._add(Mark(Kind.POINT, tuple(last.raw), has_text=True))
+            self._end_kept(last)
         elif kind == "begin":
             self._fields.append(_Field(number, list(raw)))
         elif kind == "end" and last is not None:
@@ -250,6 +264,15 @@ class _Paragraph:
             self._add(Mark(Kind.CLOSE, raw, last.pair))
         else:
             self._add(Mark(Kind.POINT, raw))
+
+    def _kind_of(self, number: int) -> str:
+        return self._source.attributes(number).get(f"{self._prefix}fldCharType", "")
+
+    def _end_kept(self, field: _Field) -> None:
+        """End a field that is kept once it is complete."""
+        if field.depth <= 0:
+            self._fields.pop()
+            self._add(Mark(Kind.POINT, tuple(field.raw), has_text=True))
 
     def _is_collecting(self) -> bool:
         """Tell whether the current element belongs to a field that is kept unchanged."""
