@@ -384,6 +384,16 @@ def test_a_file_named_as_text_is_refused_with_what_to_do(trained: Project, tmp_p
     assert "extract the text" in result.stderr and f"use --input {table}" not in result.stderr
 
 
+@pytest.mark.parametrize("texts", [["train.en"], ["a", "--compare", "train.en"]])
+def test_explain_takes_a_sentence_and_no_file(trained: Project, texts: list[str]) -> None:
+    result = trained.mtformer("explain", *texts)
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr == "Error: train.en is a file: give one of its sentences, in quotes\n"
+    missing = trained.mtformer("explain", "missing.de").stderr
+    assert "there is no file missing.de: its name is taken as the text\n" in missing
+    assert trained.mtformer("explain", "-").stderr.startswith("- is not standard input here, but a text\n")
+
+
 @pytest.mark.parametrize("name", ["missing.doc", "missing.de", "missing.jsonl", "missing.gz", "missing.en.gz"])
 def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Project, name: str) -> None:
     result = trained.mtformer("translate", "--beam-size", "1", name)

@@ -182,8 +182,13 @@ def parse_pair(pair: str) -> "LanguagePair":
     return LanguagePair(src_lang, tgt_lang)
 
 
-def check_text(text: str | None, input: Path | None) -> None:
+def check_text(text: str | None, input: Path | None = None, *, reads_files: bool = True) -> None:
     """Refuse a text that is not UTF-8, is a file or comes with ``--input``; warn if it may be meant as a file.
+
+    Args:
+        text: the text; None for none.
+        input: the file of ``--input``.
+        reads_files: whether the command reads files at all.
 
     Raises:
         UserError: it is refused.
@@ -198,8 +203,11 @@ def check_text(text: str | None, input: Path | None) -> None:
     if not is_utf8(text):
         raise UserError("the text is not UTF-8")
     if text == "-":
-        log.warning("- is not standard input here, but a text: leave it out to read standard input")
+        advice = ": leave it out to read standard input" if reads_files else ""
+        log.warning("- is not standard input here, but a text%s", advice)
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
+        if not reads_files:
+            raise UserError(f"{text} is a file: give one of its sentences, in quotes")
         Source(path=Path(text))  # an error if it cannot be read with --input either
         raise UserError(f"{text} is a file: to read it, use --input {text}; to take its name as the text, pipe it in")
     if _ends_like_a_file(text):

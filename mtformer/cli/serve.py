@@ -1,6 +1,5 @@
 """``mtformer serve``."""
 
-import os
 import sys
 from importlib import resources
 from pathlib import Path
@@ -72,6 +71,7 @@ def serve(
     if listen.new_key is not None:
         _add_key(listen.keys, listen.new_key)
         return
+    from mtformer.runs.finding import find_models
     from mtformer.serve.admission import Settings
     from mtformer.serve.models import Models
     from mtformer.serve.running import Place, serve
@@ -79,7 +79,7 @@ def serve(
     from mtformer.support.logs import log_as_json
 
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
-    paths = _demo(model) if demo else _find_models(model)
+    paths = _demo(model) if demo else find_models(model, "mtformer serve MODEL")
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
@@ -87,23 +87,6 @@ def serve(
         log_as_json()
     settings = Settings(limits.max_characters, limits.timeout)
     serve(models, place, database=database, settings=settings, watch=watch)
-
-
-def _find_models(given: list[Path] | None) -> list[Path]:
-    """Return the bundles to serve.
-
-    Raises:
-        UserError: there is none; the message says how to get one.
-    """
-    from mtformer.runs.finding import find_models
-
-    try:
-        return find_models(given)
-    except UserError as error:
-        if given or os.environ.get("MTFORMER_MODEL"):
-            raise
-        why = str(error).removesuffix(" with --model")
-        raise UserError(f"{why}; or serve the built-in phrasebook: mtformer serve --demo") from error
 
 
 def _demo(given: list[Path] | None) -> list[Path]:

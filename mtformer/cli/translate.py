@@ -373,6 +373,8 @@ def explain(
     from mtformer.translate.translator import Translator
 
     page.check()
+    for sentence in (text, questions.compare):
+        options.check_text(sentence, reads_files=False)
     path = find_model(model)
     run = RunFolder(path.parent)
     require_distinct(page.output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])

@@ -170,7 +170,7 @@ def _file_of(path: Path) -> Path:
     if path.is_dir():
         return find_model(path)
     if str(path) != "-" and not path.exists():
-        raise UserError(f"there is no file {path}{hint(path, BUNDLE)}")
+        raise UserError(f"there is no run or file {path}{hint(path, BUNDLE)}")
     return path
 
 

@@ -17,12 +17,13 @@ log = logging.getLogger(__name__)
 _OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # the names of their weights
 
 
-def find_model(given: Path | None) -> Path:
+def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
     """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
 
     Args:
         given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with
             a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
+        how_to_name: how the command names a model, for an error.
 
     Raises:
         UserError: there is none, or none yet, and the message names the run that may be meant; or it is a model that
@@ -52,15 +53,15 @@ def find_model(given: Path | None) -> Path:
             raise UserError(f"the run {run.path}{source} has no model{how}")
     if not given and not from_environment:
         raise UserError(
-            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), or name one with "
-            "--model"
+            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), name one with "
+            f"{how_to_name}, or try the built-in phrasebook: mtformer serve --demo"
         )
     raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
 
 
-def find_models(given: Sequence[Path] | None) -> list[Path]:
+def find_models(given: Sequence[Path] | None, how_to_name: str = "--model") -> list[Path]:
     """Return the bundles of an ensemble, or the one to use where none is given; see :func:`find_model`."""
-    return [find_model(path) for path in given] if given else [find_model(None)]
+    return [find_model(path) for path in given] if given else [find_model(None, how_to_name)]
 
 
 def _state(path: Path) -> str:
