@@ -122,7 +122,9 @@ def test_a_json_object_holds_a_pair_of_lines(
         ('["a", "b"]', "this is not an object with the keys 'en' and 'de'"),
         ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr; set tgt_key"),
         ('{"en": null, "de": "b"}', "the value under 'en' is null, not text"),
-        ('{"en": "a", "de": 5}', "there is no text under 'de'"),
+        ('{"en": "a", "de": 5}', "the value under 'de' is 5, not text"),
+        ('{"en": ["a"], "de": "b"}', "the value under 'en' is [\"a\"], not text"),
+        (json.dumps({"en": ["a" * 999], "de": "b"}), "aaa, not text"),
         ('{"translation": {"en": "a", "fr": "b"}}', "there is no text under 'de'; the keys are: en, fr; set tgt_key"),
         ("{}", "there is no text under 'en'; the keys are: none; set src_key"),
         ('{"en": "half an emoji \\ud83d", "de": "b"}', "en"),  # no UTF-8 can hold it
@@ -195,6 +197,13 @@ def test_the_fingerprint_tells_texts_apart_and_not_the_files_they_come_from(tmp_
     ]
     digests = {fingerprint(changed).digest for changed in changes}
     assert len(digests - {expected.digest}) == len(changes)
+
+
+@pytest.mark.parametrize("keys", [("de", "de"), ("de", None), (None, "en")])
+def test_the_two_sides_of_jsonl_have_keys_of_their_own(tmp_path: Path, keys: tuple[str | None, str | None]) -> None:
+    source = jsonl(tmp_path, ['{"en": "a", "de": "b"}'], *keys)
+    both = keys[0] or keys[1]
+    assert error_of(source) == f"{source.jsonl}:1: source and target are both under {both!r}; the keys are: en, de"
 
 
 def test_blank_lines_of_jsonl_are_skipped_and_counted(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_variants_of_a_language_stand_for_it(tmp_path: Path) -> None:
     assert read(source)[0].src == "british"
     assert read(source, "en_US")[0] == ("american", "deutsch", 4)
     assert read(source, "de-DE", "en-gb")[0] == ("deutsch", "british", 4)
-    assert ": no unit has both en-AU and de; the languages are: EN-GB (1 times)" in error_of(source, "en-AU")
+    assert ": no unit has both en-AU and de; the languages are: EN-GB (1 segment)" in error_of(source, "en-AU")
 
 
 def test_inline_markup_is_removed_and_its_text_kept(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_units_without_one_of_the_languages_are_counted(tmp_path: Path) -> None:
     source = memory(tmp_path, unit(en="a", fr="b"), unit(en="a", de="b"), unit(de="b", en=""))
     assert read(source, drops=drops) == [("a", "b", 5), ("", "b", 6)]
     assert drops.lines == {"without de": [4]}
-    message = ": no unit has both en and es; the languages are: en (3 times), de (2 times), fr (1 times)"
+    message = ": no unit has both en and es; the languages are: en (3 segments), de (2 segments), fr (1 segment)"
     assert error_of(source, "en", "es") == ".tmx" + message
 
 

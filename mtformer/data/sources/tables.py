@@ -162,17 +162,22 @@ class RowReader:
 
     def pair(self, row: Any, where: str) -> SentencePair:
         """Extract a pair from a row, where it may be under ``translation``, as in translation data sets of the hub."""
+        try:
+            return self._pair(row)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+
+    def _pair(self, row: Any) -> SentencePair:
         if isinstance(row, dict) and isinstance(row.get("translation"), dict):
             row = row["translation"]
         if not isinstance(row, dict):
             src_lang, tgt_lang = self._columns.languages
-            raise UserError(f"{where}: this is not an object with the keys {src_lang!r} and {tgt_lang!r}")
+            raise UserError(f"this is not an object with the keys {src_lang!r} and {tgt_lang!r}")
         if not self._keys:
-            try:
-                self._keys = [self._key(row, side) for side in (0, 1)]
-            except UserError as error:
-                raise UserError(f"{where}: {error}") from None
-        return SentencePair(*(self._text(row, side, where) for side in (0, 1)))
+            self._keys = [self._key(row, side) for side in (0, 1)]
+            if len(set(self._keys)) == 1:
+                raise UserError(f"source and target are both under {self._keys[0]!r}; {_listing_of_keys(row)}")
+        return SentencePair(*(self._text(row, side) for side in (0, 1)))
 
     def _key(self, row: dict[str, Any], side: int) -> str:
         """Return the key of one side; if no key names it, the code of the language, which is then reported."""
@@ -183,18 +188,21 @@ class RowReader:
         place = self._columns.named(names, side)
         return self._columns.languages[side] if place is None else names[place]
 
-    def _text(self, row: dict[str, Any], side: int, where: str) -> str:
+    def _text(self, row: dict[str, Any], side: int) -> str:
         key = self._keys[side]
-        text = row.get(key)
-        if key in row and text is None:
-            raise UserError(f"{where}: the value under {key!r} is null, not text")
-        if not isinstance(text, str):
-            keys = ", ".join(map(str, row)) or "none"
+        if key not in row:
             setting = self._columns.settings[side]
-            raise UserError(f"{where}: there is no text under {key!r}; the keys are: {keys}; set {setting}")
+            raise UserError(f"there is no text under {key!r}; {_listing_of_keys(row)}; set {setting}")
+        text = row[key]
+        if not isinstance(text, str):
+            raise UserError(f"the value under {key!r} is {json.dumps(text, default=str)[:80]}, not text")
         if not is_utf8(text):
-            raise UserError(f"{where}: the text under {key!r} contains half a character (a lone surrogate)")
+            raise UserError(f"the text under {key!r} contains half a character (a lone surrogate)")
         return one_line(text)
+
+
+def _listing_of_keys(row: dict[str, Any]) -> str:
+    return f"the keys are: {', '.join(map(str, row)) or 'none'}"
 
 
 def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.text.languages import matches_language
 from mtformer.text.lines import input_name, open_input
 from mtformer.text.pairs import Drops, Example
@@ -43,7 +44,7 @@ def read_tmx(path: Path, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator
         n_pairs += 1
         yield Example(src, tgt, unit.line)
     if languages and not n_pairs:
-        listed = ", ".join(f"{language} ({count:,} times)" for language, count in languages.most_common(20))
+        listed = ", ".join(f"{language or 'none'} ({counted(count, 'segment')})" for language, count in languages.most_common(20))
         raise UserError(f"{input_name(path)}: no unit has both {src_lang} and {tgt_lang}; the languages are: {listed}")
 
 
