@@ -6,9 +6,10 @@ contain, so a text that has changed is read anew.
 """
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice, pairwise, starmap
+from itertools import chain, islice, pairwise, starmap
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple, overload
@@ -29,6 +30,8 @@ from mtformer.support.files import digest_of, file_digest, remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
+
+log = logging.getLogger(__name__)
 
 _WITHOUT_INFLUENCE = {"weight", "tag", "general", "streaming"}  # keys of a source that leave its text as it is
 CHUNK = 10_000  # pairs that are worked on at once
@@ -271,6 +274,8 @@ class TextWriter(ArrayWriter):
 
 def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filters]) -> None:
     """Read the sources and write the arrays of a :class:`StoredText`."""
+    for warning in chain.from_iterable(of_direction.warnings() for of_direction in filters.values()):
+        log.warning("%s", warning)
     digest = hashlib.sha256()
     drops = [Drops() for _ in text.sources]
     n_pairs = [0] * len(text.sources)

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -120,9 +120,6 @@ class Filters:
         if not set(CORRUPTIONS).isdisjoint(self.names):
             self._learned = LearnedRules.learn(usable, self._languages)
         self._inactive = self._why_untaught(len(usable))
-        for why in dict.fromkeys(self._inactive.values()):
-            names = ", ".join(name for name, reason in self._inactive.items() if reason == why)
-            log.warning("%s: data.filters: %s cannot find anything: %s", self._languages, names, why)
 
     def _why_untaught(self, n_pairs: int) -> dict[str, str]:
         """Return the reasons why learned rules are not in use, by name."""
@@ -153,6 +150,11 @@ class Filters:
         if not self.held_out.digest:
             reasons["held_out"] = "there is no validation or test text"
         return {name: reasons[name] for name in self.names if name in reasons}
+
+    def warnings(self) -> list[str]:
+        """Return warnings of rules that find nothing because they need other text, or another language."""
+        reasons = {name: why for name, why in self.inactive.items() if name in (*LEARNED, "language")}
+        return [f"{self._languages}: data.filters: {line}" for line in by_reason(reasons)]
 
     def repaired(self, pair: SentencePair) -> tuple[SentencePair, list[Change]]:
         """Return a pair after all possible repairs, and the repairs."""
@@ -233,6 +235,12 @@ def filters_of(data: DataConfig, *, may_be_uneven: bool = False) -> dict[Languag
         )
         for languages in data.language_pairs
     }
+
+
+def by_reason(inactive: Mapping[str, str]) -> list[str]:
+    """Name the rules that are inactive for each reason."""
+    rules = {why: [name for name, reason in inactive.items() if reason == why] for why in inactive.values()}
+    return [f"switched off or limited: {', '.join(names)}: {why}" for why, names in rules.items()]
 
 
 def of_direction(parts: Iterable[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:

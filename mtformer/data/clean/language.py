@@ -6,12 +6,11 @@ applied to many texts at once: its automaton reads the n-th byte of all texts in
 matrix product, which is about eight times as fast as text by text, with the same scores.
 """
 
-import logging
 import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import gettempdir
@@ -24,7 +23,6 @@ from mtformer.text.languages import base_language, is_written_with_spaces, lette
 
 _MOST_CHARACTERS = 10_000  # of a text, from its beginning: a step for each byte is slow where few texts are so long
 _FEATURE_BITS = 32  # of a number that holds a text and a feature
-log = logging.getLogger(__name__)
 _ODDS = 10.0  # how many times more probable than the expected language another one must be
 _FEWEST_LETTERS = 10  # in a text that is refused
 _FEWEST_TEXTS = 20  # most of which must be in another language for a warning
@@ -177,16 +175,11 @@ class LanguageTest:
         """Whether the identifier knows the language; else, all texts pass."""
         return self._language in identifier().labels
 
-    @cached_property
-    def _is_known(self) -> bool:
-        """Whether the identifier knows the language; pickled, so that other processes do not warn again."""
-        return _knows(self._language)
-
     def wrong(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether it is surely in another language."""
         wrong = [False] * len(texts)
         judged = [number for number, text in enumerate(texts) if len(text) >= _FEWEST_LETTERS and self._is_open(text)]
-        if judged and self._is_known:
+        if judged and self.is_possible:
             for number in np.array(judged)[self._is_improbable([texts[number] for number in judged])].tolist():
                 # Names are the same in many languages.
                 wrong[number] = _n_letters(texts[number]) >= _FEWEST_LETTERS and not texts[number].istitle()
@@ -214,12 +207,3 @@ def _n_letters(text: str) -> int:
 def _same(language: str) -> set[str]:
     """Return the languages that are not told apart from ``language``."""
     return next((set(group) for group in _SAME if language in group), {language})
-
-
-@cache
-def _knows(language: str) -> bool:
-    """Tell whether the identifier knows a language; warn the first time if it does not."""
-    is_known = language in identifier().labels
-    if not is_known:
-        log.warning("the language identifier does not know %s: the rule language lets all text in it pass", language)
-    return is_known

@@ -16,6 +16,7 @@ import yaml
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
+from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.repair import Change
 from mtformer.support.errors import UserError
@@ -59,9 +60,7 @@ def _describe(source: SourceCheck) -> str:
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
     lines += [f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items()]
-    for why in dict.fromkeys(source.inactive.values()):
-        names = ", ".join(name for name, reason in source.inactive.items() if reason == why)
-        lines.append(f"  switched off or limited: {names}: {why}")
+    lines += [f"  {line}" for line in by_reason(source.inactive)]
     if source.problems:
         rows = [
             [f"  {FILTERS[name]}", name, f"{n:,}", f"{100 * n / n_pairs:.2f} %"]

@@ -44,7 +44,9 @@ def read_tmx(path: Path, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator
         n_pairs += 1
         yield Example(src, tgt, unit.line)
     if languages and not n_pairs:
-        listed = ", ".join(f"{language or 'none'} ({counted(count, 'segment')})" for language, count in languages.most_common(20))
+        listed = ", ".join(
+            f"{language or 'none'} ({counted(count, 'segment')})" for language, count in languages.most_common(20)
+        )
         raise UserError(f"{input_name(path)}: no unit has both {src_lang} and {tgt_lang}; the languages are: {listed}")
 
 
