@@ -15,13 +15,13 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 from numpy.typing import NDArray
 
-from mtformer.config import Config, LanguagePair, load_config, parse_source
+from mtformer.config import Config, LanguagePair, TextFiles, load_config, parse_config, parse_source
 from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import SourceCheck, check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.realign import Passage, RealignedText, align, find_passages
-from mtformer.data.clean.report import write_clean
+from mtformer.data.clean.report import as_config, write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import Portion
 from mtformer.support.errors import UserError
@@ -277,6 +277,28 @@ def test_lengths_are_those_of_the_tokenizer_of_the_model_to_fine_tune(trained: P
     result = trained.mtformer("data", "check", trained.config, "--json", *sets)
     assert result.status == 0, result.stderr
     assert json.loads(result.stdout)["lengths"]["vocab_size"] == 320
+
+
+def test_fix_names_files_apart_where_case_does_not_count(tmp_path: Path) -> None:
+    """As on macOS and Windows, where one of two files would replace the other."""
+    for seed, (folder, name) in enumerate((("one", "text"), ("two", "Text"))):
+        (tmp_path / folder).mkdir()
+        write_pairs(tmp_path / folder, name, sentence_pairs(30, seed=seed))
+    train = "[{src: one/text.en, tgt: one/text.de}, {src: two/Text.en, tgt: two/Text.de}]"
+    config = parse_config(f"data: {{src_lang: en, tgt_lang: de, train: {train}}}", tmp_path / "c.yaml")
+    clean = write_clean(check(config), tmp_path / "clean")
+    assert [source.src.name for source in clean] == ["text.en", "2-Text.en"]
+
+
+def test_a_clean_copy_on_another_drive_is_named_by_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_on_windows(path: str, start: str) -> str:
+        raise ValueError(f"path is on mount {path!r}, start on mount {start!r}")
+
+    monkeypatch.setattr("os.path.relpath", as_on_windows)
+    source = TextFiles.model_construct(src=tmp_path / "a.en", tgt=tmp_path / "a.de")
+    assert as_config(source, tmp_path / "other") == f"{{src: {tmp_path}/a.en, tgt: {tmp_path}/a.de}}"
 
 
 def test_fix_keeps_what_a_config_says_of_a_source(project: Project) -> None:

@@ -253,7 +253,7 @@ def _require_files(text: ParallelText, why: str) -> None:
     for path in text.files:
         if not can_be_read_again(path):
             once = f"{input_name(path)} can be read only once"
-            raise UserError(f"{once}, but {why}: save it to a file, or choose other rules")
+            raise UserError(f"{once}, but {why}: save it to a file")
 
 
 def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:

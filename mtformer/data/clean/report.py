@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -171,11 +171,16 @@ def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
 
 def as_config(source: TextFiles, folder: Path) -> str:
     """Write a source in the notation of a config in ``folder``."""
-    values = {
-        side: os.path.relpath(path.resolve(), folder) for side, path in (("src", source.src), ("tgt", source.tgt))
-    }
+    values = {"src": _path_from(folder, source.src), "tgt": _path_from(folder, source.tgt)}
     values |= source.model_dump(mode="json", include=_KEPT, exclude_defaults=True)
     return yaml.safe_dump(values, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
+
+
+def _path_from(folder: Path, path: Path) -> str:
+    try:
+        return os.path.relpath(path.resolve(), folder)
+    except ValueError:  # on another drive of Windows
+        return str(path.resolve())
 
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:
@@ -249,23 +254,24 @@ def _cells(*texts: str) -> list[str]:
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
     """Choose a name for each side of each source: that of its file, numbered where two are alike or one is reserved."""
-    names: list[tuple[str, str]] = []
     taken = {REJECTED, REALIGNED, REPAIRED, REPORT, VALUES}
+    names = []
     for source in sources:
         own = source.source
         if isinstance(own, TextFiles):
-            pair = _recompressed(own.src), _recompressed(own.tgt)
+            src, tgt = _recompressed(own.src), _recompressed(own.tgt)
         else:
             stem = Path(source.name).name.split(".")[0]
-            pair = f"{stem}.{source.languages.src_lang}", f"{stem}.{source.languages.tgt_lang}"
-        number = 1
-        chosen = pair
-        while not taken.isdisjoint(chosen) or chosen[0] == chosen[1]:
-            number += 1
-            chosen = f"{number}-{pair[0]}", f"{number}-{pair[1]}" if pair[0] != pair[1] else f"{number}-tgt-{pair[1]}"
-        taken.update(chosen)
-        names.append(chosen)
+            src, tgt = (f"{stem}.{language}" for language in source.languages)
+        names.append((_free(src, taken), _free(tgt, taken)))
     return names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not among ``taken``, and add it; on macOS and Windows, case does not count."""
+    free = next(one for one in chain([name], (f"{n}-{name}" for n in count(2))) if one.casefold() not in taken)
+    taken.add(free.casefold())
+    return free
 
 
 def _recompressed(path: Path) -> str:
