@@ -209,7 +209,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     """Process the windows that ``output`` does not contain yet, and return the tallies; see :func:`run`."""
     tallies: Tallies = defaultdict(Tally, {name: Tally(**tally) for name, tally in output.done.tallies.items()})
     source = _windows(job)
-    digest = _skip_done(output.done, source)
+    digest = _skip_done(output, source)
     translators = [load() for load in loads]
     gc.freeze()  # or collections would look through all that has been imported, again and again
     output.require_engine("; ".join(translator.computation for translator in translators))
@@ -240,20 +240,24 @@ def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
     return (windows if is_stored or is_regular_output(job.output) else available)(share_of(job.units, job.shard))
 
 
-def _skip_done(done: Done, source: Iterator[list[Any]]) -> "hashlib._Hash":
+def _skip_done(output: Output, source: Iterator[list[Any]]) -> "hashlib._Hash":
     """Skip the windows that an unfinished output contains, and return their hash.
 
     Raises:
         UserError: their input has changed.
     """
-    digest, n_units = hashlib.sha256(), 0
+    digest, n_units, done = hashlib.sha256(), 0, output.done
     while n_units < done.n_units and (window := next(source, [])):
         n_units += len(window)
         _add_to(digest, window)
-    if done.n_units and (n_units, digest.hexdigest()) != (done.n_units, done.digest):
+    if (
+        isinstance(output, PartialFile)
+        and done.n_units
+        and (n_units, digest.hexdigest()) != (done.n_units, done.digest)
+    ):
         raise UserError(
-            f"--resume: the first {done.n_units:,} lines or paragraphs of the input have changed since the unfinished "
-            "output was written; delete it to start from scratch"
+            f"--resume: the first {done.n_units:,} lines or paragraphs of the input have changed since {output.part} "
+            "was written; delete this file to start from scratch"
         )
     return digest
 
