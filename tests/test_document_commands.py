@@ -75,13 +75,21 @@ def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: 
     assert f"{tmp_path / 'b.html'}: 1 unit\n" in both
 
 
-def test_all_documents_of_a_folder_are_translated(trained: Project, folder: Path, tmp_path: Path) -> None:
-    result = translate(trained, "--input", folder, "--output", tmp_path / "out")
+@pytest.mark.parametrize("arguments", [["--input", "{}"], ["{}/"]])
+def test_all_documents_of_a_folder_are_translated(
+    trained: Project, folder: Path, tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    result = translate(trained, *(each.format(folder) for each in arguments), "--output", tmp_path / "out")
     written = [tmp_path / "out/a.html", tmp_path / "out/more/b.HTM"]
     assert (result.status, result.stdout) == (0, "".join(f"{path}\n" for path in written)), result.stderr
     expected = PAGE.replace(SOURCE, TRANSLATION, 1).replace('"en"', '"de"')
     assert [path.read_text() for path in written] == [expected, expected]
     assert "skipped 1 of 3 files, which are not documents" in result.stderr
+
+
+def test_a_folder_beside_documents_is_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match="pages is not a document"):
+        tasks([folder, folder / "a.html"], Path("-"))
 
 
 def test_several_documents_are_one_job(trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

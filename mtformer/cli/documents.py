@@ -31,11 +31,10 @@ class DocumentOptions(Options):
         from mtformer.translate.documents.formats import find_format
         from mtformer.translate.documents.tasks import tasks
 
-        paths = list(map(Path, texts or ()))
-        if len(paths) > 1 or any(find_format(path.name) and _is_one_file(path) for path in paths):
+        if texts and (len(texts) > 1 or _is_folder(texts[0]) or (find_format(texts[0]) and _is_one_file(texts[0]))):
             if input is not None:
                 raise UserError("give documents or --input, not both")
-            return tasks(paths, output)
+            return tasks(list(map(Path, texts)), output)
         is_document = input is not None and (input.is_dir() or (find_format(input.name) and input.suffix != ".txt"))
         if input is not None and is_document and not texts:
             return tasks([input], output)
@@ -78,6 +77,11 @@ class DocumentOptions(Options):
         translate_documents(tasks, job, translator, settings, read=read, on_written=print_result)
 
 
-def _is_one_file(path: Path) -> bool:
+def _is_one_file(text: str) -> bool:
     """Tell whether an argument is meant as a file: a sentence may end like the name of one."""
-    return " " not in str(path) or os.path.isfile(path)  # noqa: PTH113 (a text may be too long for a Path)
+    return " " not in text or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
+
+
+def _is_folder(text: str) -> bool:
+    """Tell whether an argument is meant as a folder: a word may be the name of one, but does not end in a slash."""
+    return text.endswith(("/", os.sep)) and os.path.isdir(text)  # noqa: PTH112

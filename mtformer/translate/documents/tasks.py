@@ -62,7 +62,7 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
             is not installed.
     """
     [first, *others] = inputs
-    if first.is_dir():
+    if first.is_dir() and not others:
         return _in_folder(first, output)
     for path in inputs:
         format_of(path.name).require_package()
