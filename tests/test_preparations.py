@@ -14,7 +14,6 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.casing import Casing
-from mtformer.translate.change import Preparation, prepared
 from mtformer.translate.characters import KnownCharacters
 from mtformer.translate.preparation import (
     by_sentences,
@@ -23,6 +22,7 @@ from mtformer.translate.preparation import (
     standard_preparations,
     without_entities,
 )
+from mtformer.translate.replacement import Preparation, prepared
 from mtformer.translate.translation import Translation
 
 ASCII = frozenset(map(chr, range(32, 127)))

@@ -25,10 +25,10 @@ from mtformer.text.slots import (
 )
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.change import prepared
 from mtformer.translate.plan import Plan, run
 from mtformer.translate.planner import Planner
 from mtformer.translate.preparation import standard_preparations
+from mtformer.translate.replacement import prepared
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation
 

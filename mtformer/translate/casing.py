@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from mtformer.text.codes import outside_codes
 from mtformer.text.languages import base_language
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.translate.change import Change
+from mtformer.translate.replacement import Replacement
 from mtformer.translate.translation import Translation
 
 # Without digits, as those of WH660; the U.S. are one.
@@ -34,7 +34,7 @@ class Casing:
         self._n_tokens = tokenizer.n_src_tokens
         self._language = base_language(src_lang)
 
-    def __call__(self, text: str) -> Change | None:
+    def __call__(self, text: str) -> Replacement | None:
         """Prepare texts with words in ALL CAPS, unless that takes more tokens, and others if it takes fewer."""
         if sum(map(str.isupper, text)) < 2:
             return None
@@ -51,7 +51,7 @@ class Casing:
             text = outside_codes(restore, parts[0].text) if restore else parts[0].text
             return replace(parts[0], text=text, notes=notes)
 
-        return Change([usual], restored)
+        return Replacement([usual], restored)
 
     def _restore(self, text: str) -> Callable[[str], str] | None:
         """Return the function that gives a translation the capitals of ``text``; None if it has the usual ones."""

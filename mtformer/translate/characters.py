@@ -7,7 +7,7 @@ from functools import partial
 from mtformer.text.slots import places_for_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
-from mtformer.translate.change import Change
+from mtformer.translate.replacement import Replacement
 from mtformer.translate.translation import FLAG
 
 Places = Callable[[str], Collection[int]]  # of characters in a text
@@ -52,7 +52,7 @@ class KnownCharacters:
         """
         self._known, self._composes, self._kept = known, composes, kept
 
-    def __call__(self, text: str) -> Change | None:
+    def __call__(self, text: str) -> Replacement | None:
         """Prepare texts with unknown characters."""
         if self._knows(text):
             return None
@@ -64,7 +64,7 @@ class KnownCharacters:
         if known == text and not unknown:
             return None
         notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
-        return Change([known], lambda parts: parts[0].noted(*notes))
+        return Replacement([known], lambda parts: parts[0].noted(*notes))
 
     def can_write(self, character: str) -> bool:
         """Tell whether the model knows a form of a character, or its small letter."""

@@ -12,8 +12,8 @@ from mtformer.text.glossary import Term
 from mtformer.text.slots import Slotted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
-from mtformer.translate.change import Preparation, prepared
 from mtformer.translate.preparation import standard_preparations
+from mtformer.translate.replacement import Preparation, prepared
 from mtformer.translate.terms import Terms
 
 

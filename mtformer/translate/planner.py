@@ -12,13 +12,13 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.sentences import split_sentences
 from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.translate.change import Change, Preparation, prepared
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import by_sentences
+from mtformer.translate.replacement import Preparation, Replacement, prepared
 from mtformer.translate.sentence import SentencePlanner
 from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, with_ends
 
@@ -169,12 +169,12 @@ class Planner(SentencePlanner):
         notes = tuple(self._missing_terms(terms, tgt))
         return Translation(tgt, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
 
-    def _reused(self, text: str) -> Change | None:
+    def _reused(self, text: str) -> Replacement | None:
         """Take a text from the memory, or split it if the memory has one of its sentences."""
         if (whole := self._recall(text)) is not None:
-            return Change((), lambda _parts: whole)
-        change = by_sentences(text, self.src_lang, self.tgt_lang)
-        return change if change and any(map(self._recall, change.parts)) else None
+            return Replacement((), lambda _parts: whole)
+        replacement = by_sentences(text, self.src_lang, self.tgt_lang)
+        return replacement if replacement and any(map(self._recall, replacement.parts)) else None
 
     @cached_property
     def _pairing(self) -> Pairing:

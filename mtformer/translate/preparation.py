@@ -17,8 +17,8 @@ from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.casing import Casing
-from mtformer.translate.change import Change, Preparation
 from mtformer.translate.characters import Places, known_characters, places_of_slots
+from mtformer.translate.replacement import Preparation, Replacement
 from mtformer.translate.translation import FLAG, Translation, joined
 
 _MARKS_IN_A_ROW = re.compile("[!?！？]+")
@@ -27,7 +27,7 @@ _ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#39);", re.IGNORECASE)
 
 def copy_unknown(
     text: str, can_write: Callable[[str], bool], *, with_numbers: Callable[[str], str] = str, is_noted: bool = False
-) -> Change | None:
+) -> Replacement | None:
     """Copy texts without letters, and texts whose letters are all unknown to the model; not the empty text.
 
     Args:
@@ -43,16 +43,16 @@ def copy_unknown(
         return None
     notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not is_noted else ()
     copy = Translation(text if first else with_numbers(text), notes=notes)
-    return Change((), lambda _parts: copy)
+    return Replacement((), lambda _parts: copy)
 
 
-def by_sentences(text: str, src_lang: str, tgt_lang: str) -> Change | None:
+def by_sentences(text: str, src_lang: str, tgt_lang: str) -> Replacement | None:
     """Split a line of several sentences, and join their translations."""
     sentences = split_sentences(text, src_lang)
-    return Change(sentences, lambda parts: joined(parts, separator_of(tgt_lang))) if len(sentences) > 1 else None
+    return Replacement(sentences, lambda parts: joined(parts, separator_of(tgt_lang))) if len(sentences) > 1 else None
 
 
-def single_marks(text: str) -> Change | None:
+def single_marks(text: str) -> Replacement | None:
     """Write !!!! and ??? as one mark, since models repeat them without end, and as many in the translation."""
     of_text = _MARKS_IN_A_ROW.findall(text)
 
@@ -65,10 +65,10 @@ def single_marks(text: str) -> Change | None:
 
         return replace(parts[0], text=_MARKS_IN_A_ROW.sub(as_many, parts[0].text))
 
-    return Change([_MARKS_IN_A_ROW.sub(lambda marks: max(marks[0]), text)], restored) if of_text else None
+    return Replacement([_MARKS_IN_A_ROW.sub(lambda marks: max(marks[0]), text)], restored) if of_text else None
 
 
-def without_entities(text: str) -> Change | None:
+def without_entities(text: str) -> Replacement | None:
     """Write &amp; in the translation of a text without entities as &: a model may have learned it from web pages."""
     if _ENTITY.search(text):
         return None
@@ -76,10 +76,10 @@ def without_entities(text: str) -> Change | None:
     def restored(parts: Sequence[Translation]) -> Translation:
         return replace(parts[0], text=_ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), parts[0].text))
 
-    return Change([text], restored)
+    return Replacement([text], restored)
 
 
-def note_unknown_words(text: str, words: frozenset[str], kept: Places | None) -> Change | None:
+def note_unknown_words(text: str, words: frozenset[str], kept: Places | None) -> Replacement | None:
     """Note the words that are new to a model, and keep the text.
 
     Args:
@@ -90,7 +90,7 @@ def note_unknown_words(text: str, words: frozenset[str], kept: Places | None) ->
     places = kept(text) if kept else ()
     unknown = unknown_words("".join(" " if i in places else c for i, c in enumerate(text)), words)
     note = f"{FLAG}unknown: {', '.join(unknown)}"
-    return Change([text], lambda parts: parts[0].noted(note)) if unknown else None
+    return Replacement([text], lambda parts: parts[0].noted(note)) if unknown else None
 
 
 def standard_preparations(

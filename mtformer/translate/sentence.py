@@ -15,7 +15,6 @@ from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separa
 from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
-from mtformer.translate.change import PreparedText, prepared
 from mtformer.translate.characters import KnownCharacters, known_characters
 from mtformer.translate.guard import (
     SLOTS_ADDED,
@@ -29,6 +28,7 @@ from mtformer.translate.guard import (
 from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.pairs import Part, parts_of
 from mtformer.translate.plan import Plan, ask, together
+from mtformer.translate.replacement import PreparedText, prepared
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 

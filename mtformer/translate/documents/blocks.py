@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mtformer.translate.documents.inline import Kind, Raw, Segment, Span, Text, Token, Writer, segments
+from mtformer.translate.documents.inline import BlockUnit, Kind, Raw, Span, Text, Token, Writer, units_of
 
 _TAG = re.compile(r"<[^<>]+>")
 _ID = re.compile(r"""\s(?:xml:)?id\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -20,7 +20,7 @@ class Block:
     Attributes:
         span: the span that is replaced if a unit of the block changes; its start also orders the blocks.
         tokens: the text and the marks, in order.
-        segments: the units.
+        units: the units.
         writer: writes text in the format of the file.
         finish: changes the whole new text before it is written, for example by putting quotes around it.
         is_kept: whether a block whose translation equals its source stays unchanged.
@@ -28,7 +28,7 @@ class Block:
 
     span: Span
     tokens: Sequence[Token]
-    segments: Sequence[Segment]
+    units: Sequence[BlockUnit]
     writer: Writer
     finish: Callable[[str], str] = str
     is_kept: bool = True
@@ -36,7 +36,7 @@ class Block:
     @classmethod
     def of(cls, span: Span, tokens: Sequence[Token], writer: Writer) -> "Iterator[Block]":
         """Yield the block of these tokens, if it has units."""
-        if found := list(segments(tokens)):
+        if found := list(units_of(tokens)):
             yield cls(span, tokens, found, writer)
 
     def written(self, translations: Sequence[str], render: Callable[[Raw], str], *, bilingual: bool) -> str | None:
@@ -47,13 +47,13 @@ class Block:
             render: returns the source of a mark.
             bilingual: whether the translation follows the source, instead of replacing it.
         """
-        if self.is_kept and list(translations) == [segment.text for segment in self.segments]:
+        if self.is_kept and list(translations) == [unit.text for unit in self.units]:
             return None
         tokens: list[Token] = []
         position = 0
-        for segment, translation in zip(self.segments, translations, strict=True):
-            tokens += [*self.tokens[position : segment.start], *segment.tokens(translation)]
-            position = segment.stop
+        for unit, translation in zip(self.units, translations, strict=True):
+            tokens += [*self.tokens[position : unit.start], *unit.tokens(translation)]
+            position = unit.stop
         tokens += self.tokens[position:]
         translated = self._written(_once(tokens), _again(render)) if bilingual else self._written(tokens, render)
         if bilingual:
@@ -106,7 +106,7 @@ class Rendering:
         """Take a text with its blocks, in order, other changes by their spans, and one translation for each unit."""
         remaining = iter(translations)
         changes: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in edits]
-        changes += [(block.span, block, [next(remaining) for _ in block.segments]) for block in blocks]
+        changes += [(block.span, block, [next(remaining) for _ in block.units]) for block in blocks]
         changes.sort(key=lambda change: (change[0][0], -change[0][1]))
         self._text, self._edits, self._bilingual = text, changes, bilingual
         self._starts = [span[0] for span, _, _ in changes]

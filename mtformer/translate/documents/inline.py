@@ -124,7 +124,7 @@ class Punctuation:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BlockUnit:
     """A unit, and the tokens of its block that it stands for.
 
     Attributes:
@@ -146,7 +146,7 @@ class Segment:
     punctuation: Sequence["Punctuation"] = ()
 
     def tokens(self, translation: str) -> list[Token]:
-        """Return the translation as tokens, with all marks of the segment in it."""
+        """Return the translation as tokens, with all its marks in it."""
         if self.finish is not None:
             translation = self.finish(translation)
         if self.marks is None:
@@ -211,7 +211,7 @@ def tagged(text: str) -> str:
     return on_one_line(escape(text, quote=False)).replace(_NO_BREAK_SPACE, "&nbsp;")
 
 
-def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
+def units_of(tokens: Sequence[Token]) -> Iterator[BlockUnit]:
     """Yield the units of a block, without the spaces and marks around them, which stay in place.
 
     Spaces at the start and at the end of a stretch of text are tokens of their own; see :func:`texts`.
@@ -219,7 +219,7 @@ def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
     start = 0
     for stop in [*_breaks(tokens), len(tokens)]:
         if _has_letters(tokens[start:stop]):
-            yield _segment(tokens, *_trimmed(tokens, start, stop))
+            yield _unit(tokens, *_trimmed(tokens, start, stop))
         start = stop + 1
 
 
@@ -297,7 +297,7 @@ def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
     return mates
 
 
-def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
+def _unit(tokens: Sequence[Token], start: int, stop: int) -> BlockUnit:
     """Return the unit of a stretch; adjacent marks share a tag."""
     mates = _mates(tokens, start, stop)
     text, marks, closing = "", dict[str, Sequence[Mark]](), dict[int, tuple[str, int]]()
@@ -333,7 +333,7 @@ def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
         marks[tag] = [mark for mark in tokens[place : place + size] if isinstance(mark, Mark)]
         text += tag
         place += size
-    return Segment(start, stop, text, marks, punctuation=punctuation)
+    return BlockUnit(start, stop, text, marks, punctuation=punctuation)
 
 
 def _n_alike(tokens: Sequence[Token], place: int, stop: int, mates: dict[int, int]) -> int:

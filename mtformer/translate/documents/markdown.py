@@ -14,7 +14,7 @@ import yaml
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
-from mtformer.translate.documents.inline import Kind, Mark, Segment, Span, Text, Writer
+from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
 
@@ -148,7 +148,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         return
     start = note.end() if note else spans[0][0]
     tokens: list[Text] = []
-    found: list[Segment] = []
+    found: list[BlockUnit] = []
     unit, is_cell = "", level in _CELLS
     for number, (begin, end) in enumerate(spans):
         is_end = number + 1 == len(spans)
@@ -164,7 +164,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
                 escaped = _ESCAPED.intersection(_ESCAPE.findall(written)).difference(_ESCAPE.sub("", written))
                 tagged, marks = _tagged(written, references, escaped)
                 guarded = partial(_guarded, unit, is_cell=is_cell, escaped=escaped)
-                found.append(Segment(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
+                found.append(BlockUnit(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
             tokens += [Text(unit), Text(gap)]
             unit = ""
         else:

@@ -11,7 +11,7 @@ from mtformer.support.errors import UserError
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import plain_block, plain_segments
+from mtformer.translate.documents.plain import plain_block, plain_units
 from mtformer.translate.documents.seam import Settings, TextDocument
 
 _BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
@@ -47,7 +47,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
     if parts is None:
         yield from plain_block(span, text, escape)
         return
-    tokens, found = plain_segments(parts, joins=False)
+    tokens, found = plain_units(parts, joins=False)
     if found:
         yield Block(span, tokens, found, Writer(), escape)
 

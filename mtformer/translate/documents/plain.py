@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.inline import Segment, Span, Text, Writer, texts
+from mtformer.translate.documents.inline import BlockUnit, Span, Text, Writer, texts
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
 
 # Control characters, and sequences of them that color a terminal: they stay, and a unit ends at them.
@@ -27,12 +27,12 @@ def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept:
         is_kept: whether the file stays unchanged where the translation equals the text.
     """
     if not _HALF.search(text):
-        tokens, found = plain_segments([(text, True)], joins=True)
+        tokens, found = plain_units([(text, True)], joins=True)
         if found:
             yield Block(span, tokens, found, Writer(), finish, is_kept)
 
 
-def plain_segments(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[list[Text], list[Segment]]:
+def plain_units(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[list[Text], list[BlockUnit]]:
     """Return the tokens of a text, and its units.
 
     Args:
@@ -40,12 +40,12 @@ def plain_segments(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[l
         joins: whether wrapped lines are joined.
     """
     tokens: list[Text] = []
-    found: list[Segment] = []
+    found: list[BlockUnit] = []
     for part, is_translated in parts:
         for stretch, paragraph in _paragraphs(part, joins=joins) if is_translated else [(part, None)]:
             if paragraph is not None:
                 unit = on_one_line(paragraph.text)
-                found.append(Segment(len(tokens), len(tokens) + 1, unit, None, paragraph.laid_out))
+                found.append(BlockUnit(len(tokens), len(tokens) + 1, unit, None, paragraph.laid_out))
             tokens.append(Text(stretch))
     return tokens, found
 

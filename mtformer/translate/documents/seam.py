@@ -83,7 +83,7 @@ class TextDocument:
         self._text, self._encoding, self._settings = text, encoding, settings
         self._blocks = sorted(blocks, key=lambda block: block.span[0])
         self._edits, self._errors, self._declaration = list(edits), errors, declaration
-        self.units: Sequence[str] = [segment.text for block in self._blocks for segment in block.segments]
+        self.units: Sequence[str] = [unit.text for block in self._blocks for unit in block.units]
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
         """Return the document with one translation for each unit.

@@ -16,7 +16,7 @@ from mtformer.text.languages import language_of_script, separator_of
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.inline import Segment, Text, Writer
+from mtformer.translate.documents.inline import BlockUnit, Text, Writer
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.seam import Settings, TextDocument
 
@@ -86,8 +86,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     for group in _sentences(cues):
         unit = _joined([cue.text for cue in group])
         if any(map(str.isalpha, unit)):
-            span, segment = (group[0].start, group[-1].end), Segment(0, 1, unit, None)
-            blocks.append(Block(span, [Text("")], [segment], Writer(), partial(layout.written, group)))
+            span, part = (group[0].start, group[-1].end), BlockUnit(0, 1, unit, None)
+            blocks.append(Block(span, [Text("")], [part], Writer(), partial(layout.written, group)))
     return TextDocument(text, encoding, replace(settings, bilingual=False), blocks)
 
 

@@ -25,7 +25,7 @@ _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Segment:
+class LineSegment:
     """A text without its marks.
 
     Attributes:
@@ -48,13 +48,13 @@ class MarkedText:
         notes: the notes of its translations.
     """
 
-    stretches: Sequence[Segment | str]
+    stretches: Sequence[LineSegment | str]
     notes: tuple[str, ...] = ()
 
     @property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LineSegment]:
         """The segments alone."""
-        return [stretch for stretch in self.stretches if isinstance(stretch, Segment)]
+        return [stretch for stretch in self.stretches if isinstance(stretch, LineSegment)]
 
     @property
     def texts(self) -> list[str]:
@@ -76,7 +76,7 @@ class MarkedText:
         return replace(joined(translations, ""), text=text).noted(*self.notes)
 
 
-def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
+def _put_back(segment: LineSegment, translation: Translation, links: Links) -> str:
     src = atoms_of(segment.text, word_spans(segment.text))
     tgt = atoms_of(translation.text, word_spans(translation.text))
     parts = split_copies(src, tgt, links, _places(segment.nodes))
@@ -111,7 +111,7 @@ def take_out(
     return MarkedText(list(_stretches(text, marks)), tuple(notes))
 
 
-def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
+def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[LineSegment | str]:
     """Split the line at its breaks, and trim the spaces beside them."""
     start, inside = 0, list[Mark]()
     for mark in [*marks, Mark(len(text), len(text), Role.BREAK)]:
@@ -128,7 +128,7 @@ def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
         start, inside = mark.end, []
 
 
-def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
+def make_segment(text: str, marks: Sequence[Mark]) -> LineSegment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
     builder = _Builder(escaped=unescape(text) != text)  # not of "AT&T;": no entity has this name
     position, is_after_single = 0, False
@@ -258,11 +258,11 @@ class _Builder:
                 pair.node.closing = written
                 return
 
-    def segment(self) -> Segment:
+    def segment(self) -> LineSegment:
         self._drop_trailing_space()
         for pair in self._open:  # pairs that end after the segment
             pair.node.end = len(self._text)
-        return Segment(self._text, self._open[0].node.children, self._escaped)
+        return LineSegment(self._text, self._open[0].node.children, self._escaped)
 
     def _drop_trailing_space(self) -> None:
         self._text = self._text.rstrip()

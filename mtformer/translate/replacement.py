@@ -1,4 +1,4 @@
-"""Reversible changes of a text, after which the model can translate it."""
+"""What is translated instead of a text, and how it becomes the translation of that text."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from mtformer.translate.translation import Translation, by_rank
 
 
 @dataclass(frozen=True)
-class Change:
+class Replacement:
     """The texts that are translated instead of a text.
 
     Attributes:
@@ -19,7 +19,7 @@ class Change:
     restore: Callable[[Sequence[Translation]], Translation]
 
 
-Preparation = Callable[[str], Change | None]  # returns how a text is changed; None leaves it as it is
+Preparation = Callable[[str], Replacement | None]  # returns what replaces a text; None leaves it as it is
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class PreparedText:
 def prepared(text: str, preparations: Sequence[Preparation]) -> PreparedText:
     """Apply ``preparations`` in order, each to the parts that those before it have made."""
     for place, prepare in enumerate(preparations, 1):
-        change = prepare(text)
-        if change is not None:
-            return PreparedText(text, [prepared(part, preparations[place:]) for part in change.parts], change.restore)
+        replacement = prepare(text)
+        if replacement is not None:
+            return PreparedText(
+                text, [prepared(part, preparations[place:]) for part in replacement.parts], replacement.restore
+            )
     return PreparedText(text)
