@@ -459,6 +459,9 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
     assert filters.rules(few) == [None] * 100
     [warning] = filters.warnings()
     assert "switched off or limited: misaligned, truncated: 100 good pairs, and learning needs 2,000" in warning
+    numbers = Filters(["misaligned"], EN_DE, sample=[SentencePair(f"{n}", f"{n}") for n in range(3_000)]).learned
+    assert numbers is not None
+    assert 0.9 < numbers.shares()["misaligned"] <= 1
     same = [SentencePair("The same source.", f"Ein Ziel {number}.") for number in range(3_000)]
     assert Filters(["misaligned"], EN_DE, sample=same).rules(same) == [None] * len(same)
     short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]

@@ -179,6 +179,11 @@ class SourceCheck:
         return self.filters.inactive
 
     @property
+    def has_no_translations(self) -> bool:
+        """Whether hardly any of its pairs look like translations, so that none is misaligned more than the others."""
+        return self.filters.learned is not None and self.filters.learned.finds_no_translations
+
+    @property
     def problems(self) -> Counter[str]:
         """The number of pairs that each rule would drop; pairs lost by realigning count as misaligned."""
         counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
@@ -244,8 +249,11 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of problems: bad pairs, passages out of alignment, and sources without pairs."""
-        return sum(source.problems.total() + len(source.slips) or not source.n_pairs for source in self.sources)
+        """The number of problems: bad pairs, passages out of alignment, and sources without pairs or translations."""
+        return sum(
+            source.problems.total() + len(source.slips) + source.has_no_translations or not source.n_pairs
+            for source in self.sources
+        )
 
 
 def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:

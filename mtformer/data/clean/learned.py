@@ -304,6 +304,11 @@ class LearnedRules:
         """Whether some pairs of the text look corrupted."""
         return bool((self._classifier.thresholds < np.inf).any())
 
+    @property
+    def finds_no_translations(self) -> bool:
+        """Whether hardly any pairs of the text look like translations."""
+        return bool(self._classifier.shares.sum() > _LARGEST_SHARE)
+
     def scores(self, pairs: Sequence[SentencePair]) -> Floats:
         """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
         scores = np.zeros((len(pairs), len(self._ways)))
@@ -331,7 +336,7 @@ class LearnedRules:
         """Return the reason why one of :data:`CORRUPTIONS` cannot be found in this text; None if it can."""
         if name not in {way.split()[0] for way in self._ways}:
             return f"fewer than {2 * _FEWEST_EXAMPLES} of its pairs are long enough to learn from"
-        if self._classifier.shares.sum() > _LARGEST_SHARE:
+        if self.finds_no_translations:
             return "hardly any of its pairs look like translations, so there is nothing to learn from"
         return None
 
@@ -346,7 +351,7 @@ class LearnedRules:
     def shares(self) -> dict[str, float]:
         """Return the estimated share of such pairs in the text, of each of :data:`CORRUPTIONS`."""
         shares = list(zip(self._ways, self._classifier.shares.tolist(), strict=True))
-        return {name: sum(share for way, share in shares if name in way) for name in CORRUPTIONS}
+        return {name: min(1.0, sum(share for way, share in shares if name in way)) for name in CORRUPTIONS}
 
 
 def _halves(pairs: Sequence[SentencePair]) -> Ints:

@@ -77,6 +77,8 @@ def _describe(source: SourceCheck) -> str:
 
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
+    if source.has_no_translations:
+        yield "  hardly any pair looks like a translation: are both sides in the same order?"
     for slip in source.slips:
         where = "; --fix leaves them out"
         if slip.offset:

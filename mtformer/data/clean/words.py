@@ -1,4 +1,4 @@
-"""Ragged as numbers of words: how well these follow each other, and how well two sides explain each other.
+"""Sentences as numbers of words: how well these follow each other, and how well two sides explain each other.
 
 Translations of words are estimated by IBM model 1 (Brown et al. 1993) with the smoothing of Moore 2004. A *cell* is a
 target position with a source position of the same sentence pair.
