@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
@@ -31,7 +32,14 @@ class Opener:
 
     @contextmanager
     def __call__(
-        self, place: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
+        self,
+        place: Path | str,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        touch: bool = False,
+        scripts: bool = True,
     ) -> Iterator[Page]:
         """Open a page; at the end, fail if it has logged an error or asked for anything but itself.
 
@@ -41,6 +49,7 @@ class Opener:
             height: of the window.
             dark: whether pages should be dark.
             touch: whether the screen can be touched.
+            scripts: whether JavaScript is turned on.
         """
         address = place if isinstance(place, str) else place.resolve().as_uri()
         itself = "file:" if isinstance(place, Path) else address.partition("#")[0]
@@ -56,7 +65,10 @@ class Opener:
                 problems.append(f"request: {request.url}")
 
         context = self._browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            has_touch=touch,
+            java_script_enabled=scripts,
         )
         try:
             page = context.new_page()
@@ -82,9 +94,7 @@ def started() -> Iterator[Opener]:
 
 
 @contextmanager
-def opened(
-    path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
-) -> Iterator[Page]:
-    """Open one page in a browser of its own."""
-    with started() as opener, opener(path, width=width, height=height, dark=dark, touch=touch) as page:
+def opened(path: Path, **settings: Any) -> Iterator[Page]:
+    """Open one page in a browser of its own; the settings are those of :class:`Opener`."""
+    with started() as opener, opener(path, **settings) as page:
         yield page

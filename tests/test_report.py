@@ -178,6 +178,10 @@ def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Pat
         assert card.locator(".reference mark").all_inner_texts() == ["rote"]
         assert card.locator(".hypothesis mark").count() == 0
         assert page.locator("img, section b b").count() == 0
+    with opened(run / "report.html", scripts=False) as page:
+        assert page.locator("#sample-0 .hypothesis mark").all_inner_texts() == [HOSTILE]
+        assert page.locator("#sample-0 .reference").inner_text() == "das rote Haus"
+        assert page.locator("noscript").first.inner_text() == "Charts are drawn with JavaScript, which is turned off."
 
 
 # The test set

@@ -70,11 +70,28 @@ def muted(*contents: object) -> Html:
     return element("p", *contents, class_="muted")
 
 
-def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
-    """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
-    shown = ([element("dt", name), element("dd", text, class_=class_)] for name, text, class_ in rows)
-    heading = element("p", title, class_="score") if title else ""
-    return element("div", heading, element("dl", shown), class_="sentence", id=id_)
+def marked(segments: Sequence[tuple[str, bool]], kind: str) -> Html:
+    """Return text in which the segments that differ are marked."""
+    return Html("".join(element("mark", text, class_=kind) if differs else markup(text) for text, differs in segments))
+
+
+def sentence_card(
+    src: str,
+    reference: Sequence[tuple[str, bool]],
+    hypothesis: Sequence[tuple[str, bool]],
+    *,
+    title: object,
+    name: str = "source",
+    id_: str | None = None,
+) -> Html:
+    """Return a sentence with its reference and translation, in which scripts find what differs by classes."""
+    rows = (
+        (name, src, None),
+        ("reference", marked(reference, "missing"), "reference"),
+        ("translation", marked(hypothesis, "extra"), "hypothesis"),
+    )
+    shown = ([element("dt", each), element("dd", text, class_=class_)] for each, text, class_ in rows)
+    return element("div", element("p", title, class_="score"), element("dl", shown), class_="sentence", id=id_)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 from mtformer.config import LanguagePair
 from mtformer.evaluate.comparison_formats import Segment, mark_differences
 from mtformer.report import test_set
-from mtformer.report.elements import Detail, Html, document, element, fitted, muted, sentence_card, table, thinned
+from mtformer.report.elements import (
+    Detail,
+    Html,
+    document,
+    element,
+    fitted,
+    markup,
+    muted,
+    sentence_card,
+    table,
+    thinned,
+)
 from mtformer.report.settings import data_and_model, environment, settings
 from mtformer.runs.contents import METRIC_NAMES, Contents
 from mtformer.support.progress import clock
@@ -102,7 +113,8 @@ def chart_figures(charts: Sequence[dict[str, Any]], first: int = 0) -> Html:
         element("figure", element("h3", chart["title"]), class_="chart", data_chart=number)
         for number, chart in enumerate(charts, first)
     ]
-    return element("div", figures, class_="charts")
+    without_scripts = element("noscript", element("p", "Charts are drawn with JavaScript, which is turned off."))
+    return markup([without_scripts, element("div", figures, class_="charts")])
 
 
 def controls(charts: Sequence[dict[str, Any]]) -> Html:
@@ -261,12 +273,11 @@ def _samples(run: Contents, data: dict[str, Any]) -> Iterator[Html]:
         )
     slider = element("input", type="range", min=0, max=last, value=last, aria_label="Validation")
     yield element("div", slider, element("output", data["steps"][-1]), class_="slider")
-    empty = ("reference", "", "reference"), ("translation", "", "hypothesis")
     cards = []
-    for i, sample in enumerate(texts):
-        source = f"source, {sample['direction']}" if sample.get("direction") else "source"
+    for i, (sample, versions) in enumerate(zip(texts, data["sentences"], strict=True)):
+        name = f"source, {sample['direction']}" if sample.get("direction") else "source"
         change = element("span", class_="change")
-        cards.append(sentence_card([(source, sample["src"], None), *empty], change, f"sample-{i}"))
+        cards.append(sentence_card(sample["src"], *versions[-1], title=change, name=name, id_=f"sample-{i}"))
     yield element("div", cards, class_="cards")
 
 

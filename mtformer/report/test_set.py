@@ -13,7 +13,7 @@ from mtformer.evaluate.evaluation import best_translations, score_set
 from mtformer.evaluate.metrics import Score, interval, sentence_scores
 from mtformer.evaluate.results import SetResult
 from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eval_sets
-from mtformer.report.elements import Html, element, facts, markup, muted, sentence_card, table
+from mtformer.report.elements import Html, element, facts, muted, sentence_card, table
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
@@ -209,15 +209,6 @@ def best_and_worst(translated: TranslatedTestSet, run: Contents) -> Iterator[Htm
 
 
 def _sentence(sentence: Sentence, language: str) -> Html:
-    reference, hypothesis = mark_differences(sentence.ref, sentence.hyp, language)
-    rows = [
-        ("source", sentence.src, None),
-        ("reference", _marked(reference, "missing"), None),
-        ("translation", _marked(hypothesis, "extra"), None),
-    ]
-    return sentence_card(rows, f"sentence {sentence.number:,} · {_SENTENCE_METRIC} {sentence.score:.1f}")
-
-
-def _marked(segments: Sequence[tuple[str, bool]], kind: str) -> Html:
-    """Return text in which the segments that differ are marked."""
-    return Html("".join(element("mark", text, class_=kind) if differs else markup(text) for text, differs in segments))
+    sides = mark_differences(sentence.ref, sentence.hyp, language)
+    title = f"sentence {sentence.number:,} · {_SENTENCE_METRIC} {sentence.score:.1f}"
+    return sentence_card(sentence.src, *sides, title=title)
