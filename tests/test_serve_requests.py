@@ -135,6 +135,16 @@ def test_not_too_many_documents_are_translated_at_a_time(server: Client, monkeyp
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
 
 
+def test_a_document_that_another_request_fetches_meanwhile_is_gone(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = server.post("/translate_file", data={"source": "en", "target": "de"}, files={"file": ("a.txt", TEXT)})
+    path = answer.json()["translatedFileUrl"][len(server.url) :]
+    assert server.get(path).text == PAIRS[TEXT]
+    monkeypatch.setattr(server.service.results, "content", lambda id: None)
+    assert server.get(path).status_code == 404
+
+
 def test_forms_stay_in_memory_and_ids_of_documents_out_of_the_log(
     server: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -235,6 +245,13 @@ def test_what_is_no_unicode_is_replaced_in_glossaries_and_questions_too(server: 
     made = stored(server, "dog\ud800\tHund\ud800").json()
     path = f"/v2/glossaries/{made['glossary_id']}"
     assert server.get(f"{path}/entries").text == "dog\ufffd\tHund\ufffd\n"
+    assert requests.delete(server.url + path, timeout=SECONDS).status_code == 204
+
+
+def test_quoted_entries_may_go_on_in_the_next_line(server: Client) -> None:
+    made = stored(server, '"red\nhouse",Haus\r\ndog,"Hund, ""Dackel"""', entries_format="csv").json()
+    path = f"/v2/glossaries/{made['glossary_id']}"
+    assert server.get(f"{path}/entries").text == 'red house\tHaus\ndog\tHund, "Dackel"\n'
     assert requests.delete(server.url + path, timeout=SECONDS).status_code == 204
 
 

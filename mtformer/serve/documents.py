@@ -88,13 +88,16 @@ async def fetched(service: Service, id: str) -> Response:
     Raises:
         ServiceError: it does not exist, or is not translated yet.
     """
+    gone = ServiceError(404, "there is no such document, or not any more")
     result = await service.database.run(service.results.find, id)
     if result is None:
-        raise ServiceError(404, "there is no such document, or not any more")
+        raise gone
     if result.error:
         raise ServiceError(400, result.error)
     if not result.is_done:
         raise ServiceError(503, "the document is being translated", retry_after=1)
     content = await service.database.run(service.results.content, id)
+    if content is None:  # another request has removed it meanwhile
+        raise gone
     disposition = f"attachment; filename*=UTF-8''{quote(result.name)}"
     return Response(content, media_type=result.media_type, headers={"Content-Disposition": disposition})

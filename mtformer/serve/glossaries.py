@@ -60,7 +60,7 @@ async def parsed_entries(entries: str, format: str) -> list[tuple[str, str]]:
 
 
 def _parsed(entries: str, separator: str) -> list[tuple[str, str]]:
-    lines = entries.splitlines()
+    lines = entries.splitlines(keepends=separator == ",")  # in CSV, quotes may have several lines between them
     try:
         rows = [line.split(separator) for line in lines] if separator == "\t" else list(csv.reader(lines))
     except csv.Error as error:
