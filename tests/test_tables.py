@@ -39,6 +39,8 @@ def error_of(source: TsvFile | CsvFile, direction: str = "en-de") -> str:
         "EN|DE",
         "en-US|de_AT",
         "eng|ger",
+        "English|German",
+        "english |de",
     ],
 )
 def test_a_header_that_names_the_languages_gives_the_columns_in_both_directions(tmp_path: Path, header: str) -> None:
@@ -84,13 +86,13 @@ def test_columns_by_name_or_number(tmp_path: Path, keys: dict[str, object], pair
     assert read(table(tmp_path, "h1|h2|h3\na|b|c\n", **keys)) == pairs
 
 
-def test_only_codes_of_languages_and_names_of_sides_make_a_header(tmp_path: Path) -> None:
+def test_only_languages_and_sides_make_a_header(tmp_path: Path) -> None:
     keys = {"src_column": "1", "tgt_column": "2"}
     pairs = [("Hello", "Hallo"), ("Yes", "Ja")]
     assert read(table(tmp_path, "Hello|Hallo|n/a\nYes|Ja|0.5\n", **keys)) == pairs
     assert read(table(tmp_path, "en|de|quality\nHello|Hallo|1\nYes|Ja|0.5\n", **keys)) == pairs
-    assert read(table(tmp_path, "English|German\nHello|Hallo\n")) == [("English", "German"), ("Hello", "Hallo")]
-    assert read(table(tmp_path, "English|German\nHello|Hallo\n", header=True)) == [("Hello", "Hallo")]
+    assert read(table(tmp_path, "Text|Translation\nYes|Ja\n")) == [("Text", "Translation"), ("Yes", "Ja")]
+    assert read(table(tmp_path, "Text|Translation\nYes|Ja\n", header=True)) == [("Yes", "Ja")]
     assert read(table(tmp_path, "de text|en text\na|b\n", src_column="en text")) == [("b", "a")]
 
 

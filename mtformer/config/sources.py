@@ -140,13 +140,13 @@ class TsvFile(SourceSection):
     """The file."""
     src_column: Column | None = None
     """The column of the source text: its name in the header, or its number from 1. Default: the column whose header is
-    the code of the language (`en`, `en-US`, `eng`), `source` or `src`; without a header, the first of two."""
+    the language (`en`, `en-US`, `eng`, `English`), `source` or `src`; without a header, the first of two."""
     tgt_column: Column | None = None
-    """The column of the target text. Default: the column whose header is the code of the language, `target` or `tgt`;
-    without a header, the second of two."""
+    """The column of the target text. Default: the column whose header is the language, `target` or `tgt`; without a
+    header, the second of two."""
     header: BoolOrAuto = "auto"
-    """Whether the first line is a header. `auto`: it is if it has the codes of both languages, or only codes of
-    languages, or if a column is given by name."""
+    """Whether the first line is a header. `auto`: it is if it names both languages, or has only codes of languages, or
+    if a column is given by name."""
     quotes: bool = False
     """Treat `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 

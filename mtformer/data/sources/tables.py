@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mtformer.config import CsvFile, JsonlFile, TsvFile
 from mtformer.support.errors import UserError
-from mtformer.text.languages import is_language, matches_language
+from mtformer.text.languages import base_language, english_name, is_language, matches_language
 from mtformer.text.lines import input_name, is_utf8, read_lines
 from mtformer.text.pairs import BLANK, ROLES, Drops, Example, SentencePair, is_column_name, one_line
 
@@ -80,8 +80,9 @@ class Columns(NamedTuple):
 
     def _ranks(self, names: Sequence[str], side: int) -> list[int]:
         """Return how well each name fits a side; 0 if it does not."""
-        language, roles = self.languages[side], ROLES[side]
-        return [2 * matches_language(name, language) or int(name.strip().lower() in roles) for name in names]
+        code = self.languages[side]
+        by_name = dict.fromkeys(ROLES[side], 1) | {english_name(base_language(code)).lower(): 2}
+        return [2 * matches_language(name, code) or by_name.get(name.strip().lower(), 0) for name in names]
 
     def _place(self, row: Sequence[str], side: int, has_header: bool) -> int | None:
         column, names = self.given[side], [cell.strip() for cell in row]
