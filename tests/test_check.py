@@ -341,13 +341,13 @@ def test_a_source_without_pairs_is_a_problem(project: Project) -> None:
     assert "empty.en, en-de, training: no sentence pairs\n" in result.stdout
 
 
-def test_a_text_in_which_no_line_has_its_translation_is_a_problem(tmp_path: Path) -> None:
+def test_a_text_in_which_no_line_has_its_translation_is_reported(tmp_path: Path) -> None:
     text = ParallelText([parse_source("builtin:phrasebook,size:2500", "en", "de")], "en", "de")
     sources, targets = zip(*text, strict=True)
     write(tmp_path / "text.en", list(sources))
     write(tmp_path / "text.de", list(reversed(targets)))
-    result = Project(tmp_path, tmp_path).mtformer("data", "check", "--src", "text.en", "--tgt", "text.de", "--strict")
-    assert result.status == 1, result.stderr
+    result = Project(tmp_path, tmp_path).mtformer("data", "check", "--src", "text.en", "--tgt", "text.de")
+    assert result.status == 0, result.stderr
     assert "\n  hardly any pair looks like a translation: are both sides in the same order?\n" in result.stdout
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -397,6 +398,12 @@ def test_data_check_expects_copies_to_be_held_out_together(two_files: Project) -
     result = two_files.mtformer("data", "check", "--src", "copies.en", "--tgt", "copies.de")
     assert result.status == 0, result.stderr
     assert "no data.valid: training needs sources of it, as there are too few pairs to hold any out" in result.stdout
+    write_pairs(two_files.folder, "copies", [(src, tgt) for src, tgt in PAIRS[:400]] * 10)
+    command = ("--src", "copies.en", "--tgt", "copies.de")
+    expected = re.search(r"holds out about (\d+) pairs", two_files.mtformer("data", "check", *command).stdout)
+    held_out = re.search(r"(\d+) of 4,000 pairs are", two_files.mtformer("train", *command, *SHORT, "--dry-run").stderr)
+    assert expected and held_out
+    assert int(expected[1]) == pytest.approx(int(held_out[1]), abs=5)
 
 
 def test_fresh_removes_what_was_held_out(two_files: Project) -> None:

@@ -249,11 +249,8 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of problems: bad pairs, passages out of alignment, and sources without pairs or translations."""
-        return sum(
-            source.problems.total() + len(source.slips) + source.has_no_translations or not source.n_pairs
-            for source in self.sources
-        )
+        """The number of problems: bad pairs, passages out of alignment, and sources without pairs."""
+        return sum(source.problems.total() + len(source.slips) or not source.n_pairs for source in self.sources)
 
 
 def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
@@ -321,12 +318,14 @@ def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
 
 def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
     """Estimate how many pairs training will hold out for each part of the data without sources."""
-    sizes = Counter[LanguagePair]()
+    sizes, n_possible = Counter[LanguagePair](), Counter[LanguagePair]()
     for source in checked:
         if source.use == "train" and not is_apart(source.source):
-            sizes[source.languages] += source.n_pairs - sum(source.problems[rule] for rule in _NEVER_HELD_OUT)
-    enough = [n for n in sizes.values() if n > len(data.held_out)]
-    return dict.fromkeys(data.held_out, sum(max(1, round(held_out_share(n) * n)) for n in enough))
+            sizes[source.languages] += source.n_pairs
+            n_possible[source.languages] += source.n_pairs - sum(source.problems[rule] for rule in _NEVER_HELD_OUT)
+    enough = {languages: n for languages, n in n_possible.items() if n > len(data.held_out)}
+    n_held_out = sum(max(1, round(held_out_share(sizes[languages]) * n)) for languages, n in enough.items())
+    return dict.fromkeys(data.held_out, n_held_out)
 
 
 def _checks(data: DataConfig) -> Iterator[SourceCheck]:
