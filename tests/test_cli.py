@@ -46,6 +46,23 @@ mtformer.cli.main()
 
 
 @pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("compare train.en train.de --ref train.en --resamples 1 --trials 1", 0),
+        ("report runs/config --no-test --output OUT/page.html", 0),
+        ("explain train.en", 2),
+        ("eval --model missing", 2),
+    ],
+)
+def test_torch_is_imported_to_compute_only(trained: Project, tmp_path: Path, command: str, status: int) -> None:
+    (tmp_path / "torch.py").write_text("raise RuntimeError\n")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    arguments = [*PROGRAM.split(), *command.replace("OUT", str(tmp_path)).split()]
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment, cwd=trained.folder)
+    assert done.returncode == status, done.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "completed"),
     [
         ("mtformer tr", ["train", "translate"]),

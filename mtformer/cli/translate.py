@@ -362,15 +362,10 @@ def explain(
     The search shown is the first: translate searches again if the translation seems wrong or lacks a slot; stderr then
     shows what it would print.
     """
-    from mtformer.bundle.format import load_bundle
-    from mtformer.explain import explanation as explaining
-    from mtformer.explain.page import Focus
-    from mtformer.explain.terminal import View, render
     from mtformer.runs.finding import find_model
     from mtformer.runs.folder import RunFolder
     from mtformer.support.files import require_distinct
     from mtformer.text.lines import open_output
-    from mtformer.translate.translator import Translator
 
     page.check()
     for sentence in (text, questions.compare):
@@ -379,6 +374,12 @@ def explain(
     run = RunFolder(path.parent)
     require_distinct(page.output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])
     options.require_own_page(page.output)
+    from mtformer.bundle.format import load_bundle
+    from mtformer.explain import explanation as explaining
+    from mtformer.explain.page import Focus
+    from mtformer.explain.terminal import View, render
+    from mtformer.translate.translator import Translator
+
     bundle = load_bundle(path).toward(**vars(direction))
     focus = Focus(shown.kind, shown.layer, shown.head)
     focus.require(bundle.header.architecture)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from os.path import commonprefix
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair
 from mtformer.config.sources import MULTIPLE
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
@@ -24,6 +23,9 @@ from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
 from mtformer.text.lines import input_name, read_lines
 from mtformer.translate.translator import Translator
+
+if TYPE_CHECKING:
+    from mtformer.bundle.format import Bundle
 
 _HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
 
@@ -40,7 +42,7 @@ class System:
 
     name: str
     path: Path
-    bundle: Bundle | None
+    bundle: "Bundle | None"
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,11 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     systems = []
     for name, file in zip(_names(paths, files), files, strict=True):
-        bundle = load_bundle(file) if file.suffix == ".safetensors" or file.is_dir() else None
+        bundle = None
+        if file.suffix == ".safetensors" or file.is_dir():
+            from mtformer.bundle.format import load_bundle  # which imports torch
+
+            bundle = load_bundle(file)
         if bundle and MULTIPLE in (bundle.header.src_lang, bundle.header.tgt_lang):
             if pair is None:
                 raise UserError(f"{name} translates {bundle.header.title}: choose one direction with --pair")

@@ -4,9 +4,8 @@ import logging
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.analysis import Bucket
 from mtformer.evaluate.comparison_formats import mark_differences
 from mtformer.evaluate.evaluation import best_translations, score_set
@@ -18,6 +17,9 @@ from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 from mtformer.translate.translator import Translator
+
+if TYPE_CHECKING:
+    from mtformer.bundle.format import Bundle
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
     return TranslatedTestSet(result, len(texts.references), header.step, search, sentences)
 
 
-def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
+def _bundle_and_texts(run: Contents) -> "tuple[Bundle, EvalSet]":
     """Read the best model of a run, and its test set.
 
     Raises:
@@ -118,6 +120,8 @@ def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
         raise UserError(f"{folder.path} has no test set (data.test)")
     if not folder.bundle.is_file():
         raise UserError(f"{folder.path} has no model yet")
+    from mtformer.bundle.format import load_bundle  # which imports torch
+
     bundle = load_bundle(folder.bundle)
     if bundle.header.directions:
         raise UserError("mtformer eval shows those of a model of several directions")
