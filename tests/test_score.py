@@ -138,6 +138,9 @@ def test_the_command_prints_what_the_api_gives(trained: Project, translator: Tra
     )
     assert output.read_text(encoding="utf-8") == kept
     assert kept == "".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:4])
+    tabbed = ("--src", write(tmp_path / "b.en", ["my\told friend"]), "--tgt", write(tmp_path / "b.de", ["das\tHaus"]))
+    for options in (("--format", "tsv"), ("--min-score", "-1000")):
+        assert trained.mtformer(*command, *tabbed, *options).stdout.endswith("my old friend\tdas Haus\n")
 
 
 def test_translations_are_reranked_in_a_pipe(trained: Project, translator: Translator, tmp_path: Path) -> None:

@@ -176,7 +176,8 @@ class ScoringJob(Job[Candidates]):
         [translation] = scored
         if self.min_score is not None and translation.score < self.min_score:
             return ""
-        columns = [f"{translation.score:.4f}", line.src, translation.text]
+        texts = (text.replace("\t", " ") for text in (line.src, translation.text))
+        columns = [f"{translation.score:.4f}", *texts]
         if self.format is Format.text:
             columns = columns[:1] if self.min_score is None else columns[1:]
         return "\t".join(columns) + "\n"
