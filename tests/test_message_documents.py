@@ -241,6 +241,10 @@ def test_tables_with_tabs_may_have_commas_in_their_header() -> None:
     assert units("A, dog\n", "a.tsv") == ["A, dog"]
 
 
+def test_what_separates_cells_is_not_in_quotes() -> None:
+    assert units('"name (a; b; c)",text\nx,A dog\n', "a.csv", columns=["text"]) == ["A dog"]
+
+
 def test_cells_without_quotes_around_them_keep_those_inside() -> None:
     table = 'A "dog" runs.\n"Yes," he said.\n"Yes"\nNo\n'
     assert translated(table, "a.tsv").decode() == table.upper()

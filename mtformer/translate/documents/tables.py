@@ -22,8 +22,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: a column does not exist, or none is named.
     """
     text, encoding = decoded(content, settings.name)
-    is_tsv = settings.name.lower().endswith(".tsv")
-    delimiter = "\t" if is_tsv else max("\t;,", key=text.split("\n", 1)[0].count)
+    unquoted = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
+    delimiter = "\t" if settings.name.lower().endswith(".tsv") else max("\t;,", key=unquoted.count)
     rows = list(_rows(text, delimiter))
     columns, has_header = _columns([cell for cell, _ in rows[0]] if rows else [], settings)
     blocks: list[Block] = []
