@@ -107,18 +107,17 @@ class Punctuation:
     def marked(self, tokens: list[Token]) -> list[Token]:
         """Return a translation with the marks around this punctuation, or at the end if it lacks it."""
         found = [
-            (place, *match.span())
+            (place, token.text, *match.span())
             for place, token in enumerate(tokens)
             if isinstance(token, Text)
             for match in re.finditer(re.escape(self.text), token.text)
         ]
         last = tokens[-1] if tokens else None
         if self.is_last and isinstance(last, Text) and (end := _FINAL_PUNCTUATION.search(last.text)):
-            found = [(len(tokens) - 1, *end.span())]
+            found = [(len(tokens) - 1, last.text, *end.span())]
         if not found:
             return [*tokens, *self.opening, *self.closing]
-        place, start, stop = found[min(self.number, len(found) - 1)]
-        text = tokens[place].text if isinstance(tokens[place], Text) else ""  # type: ignore[union-attr]
+        place, text, start, stop = found[min(self.number, len(found) - 1)]
         parts = [Text(text[:start]), *self.opening, Text(text[start:stop]), *self.closing, Text(text[stop:])]
         return [*tokens[:place], *(part for part in parts if part != Text("")), *tokens[place + 1 :]]
 
@@ -146,7 +145,7 @@ class BlockUnit:
     punctuation: Sequence["Punctuation"] = ()
 
     def tokens(self, translation: str) -> list[Token]:
-        """Return the translation as tokens, with all its marks in it."""
+        """Return the translation as tokens, with all marks of the unit in it."""
         if self.finish is not None:
             translation = self.finish(translation)
         if self.marks is None:
