@@ -87,6 +87,23 @@ def test_settings_of_a_tokenizer_that_cannot_be_are_named(folder: Path, written:
     assert problems(folder, MINIMAL + section) == expected
 
 
+@pytest.mark.parametrize(
+    ("languages", "places"),
+    [
+        ("{src_lang: jp, tgt_lang: de, ", ["1: data.src_lang"]),
+        ("{src_lang: en, tgt_lang: jp_JP, ", ["1: data.tgt_lang"]),
+        ("{directions: [jp-de, de-jp], ", ["1: data.directions.0", "1: data.directions.1"]),
+    ],
+)
+def test_a_country_that_is_no_language_is_answered_with_its_language(
+    folder: Path, languages: str, places: list[str]
+) -> None:
+    """Japanese has no spaces between words, which its code tells, and the defaults follow from it."""
+    found = problems(folder, f"data: {languages}train: [{{tsv: pairs.tsv}}]}}\n")
+    assert [problem.partition(": jp")[0] for problem in found] == [f"C:{place}" for place in places]
+    assert all(problem.endswith(" is the code of a country; that of its language is ja") for problem in found)
+
+
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''", '"a\\0b"'])
 def test_a_run_cannot_be_named_like_another_folder(folder: Path, name: str) -> None:
     (problem,) = problems(folder, f"{MINIMAL}run:\n  name: {name}\n")

@@ -247,9 +247,13 @@ def _before_expansion(details: ErrorDetails, values: Any) -> ErrorDetails:
     """Map the place of an expanded source to its place in the file."""
     match details["loc"]:
         case "data", str(key), int(index), *inside if key in SOURCES and isinstance(values.get("data"), dict):
-            expanded = expand_sources(values["data"].get(key), values["data"].get("directions"))
-            if values["data"].get("directions") and index < len(expanded):
-                details["loc"] = ("data", key, expanded[index][0], *inside)
+            sources, directions = values["data"].get(key), values["data"].get("directions")
+            expanded = expand_sources(sources, directions)
+            if directions and index < len(expanded):
+                number, source = expanded[index]
+                is_own = "directions" not in inside or sources[number].get("directions")
+                place = (key, number, *inside) if is_own else ("directions", directions.index(source["directions"][0]))
+                details["loc"] = ("data", *place)
     return details
 
 

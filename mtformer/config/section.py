@@ -5,6 +5,7 @@ import glob
 import inspect
 import itertools
 import os
+import re
 import sys
 import types
 import typing
@@ -98,13 +99,24 @@ def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
     return value
 
 
+_COUNTRIES = {"cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "ua": "uk"}  # which are no languages
+
+
+def no_country(code: str, info: ValidationInfo) -> str:
+    """Refuse the code of a country in a config that is being read; other codes may be those of rare languages."""
+    country = re.split("[-_]", code)[0]
+    if info.context and country in _COUNTRIES:
+        raise ValueError(f"{country} is the code of a country; that of its language is {_COUNTRIES[country]}")
+    return code
+
+
 InputPath = Annotated[Path, AfterValidator(_existing_file)]
 BundlePath = Annotated[Path, AfterValidator(_existing_bundle)]
 TextPath = Annotated[Path, AfterValidator(_existing_text)]
 TextPrefix = Annotated[Path, AfterValidator(_existing_files)]
 DatasetName = Annotated[str, Field(min_length=1), AfterValidator(_existing_folder)]
 LANGUAGE_CODE = r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$"
-Language = Annotated[str, Field(pattern=LANGUAGE_CODE)]
+Language = Annotated[str, Field(pattern=LANGUAGE_CODE), AfterValidator(no_country)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]

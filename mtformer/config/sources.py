@@ -3,15 +3,29 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo
 
-from mtformer.config.section import BoolOrAuto, DatasetName, PositiveInt, Section, TextPath, TextPrefix, fill_in
+from mtformer.config.section import (
+    BoolOrAuto,
+    DatasetName,
+    PositiveInt,
+    Section,
+    TextPath,
+    TextPrefix,
+    fill_in,
+    no_country,
+)
 
 SOURCES = ("train", "valid", "test")  # the lists of sources in the section ``data``
 MULTIPLE = "mul"  # ISO 639-2's code of several languages
 
+
+def _between_languages(direction: str, info: ValidationInfo) -> str:
+    return "-".join(no_country(code, info) for code in direction.split("-"))
+
+
 _LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]+)*"
-Direction = Annotated[str, Field(pattern=f"^{_LANGUAGE}-{_LANGUAGE}$")]
+Direction = Annotated[str, Field(pattern=f"^{_LANGUAGE}-{_LANGUAGE}$"), AfterValidator(_between_languages)]
 
 
 class PrefixTokens(Section):
