@@ -135,6 +135,21 @@ def test_not_too_many_documents_are_translated_at_a_time(server: Client, monkeyp
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
 
 
+def test_a_document_beyond_the_limits_of_a_key_is_refused_at_once(bundle: Path, tmp_path: Path) -> None:
+    """Clients send it again later; a document that is accepted and fails they do not."""
+    ada = limited(tmp_path / "keys.json", concurrent=1, characters_per_month=len(TEXT))
+    given: dict[str, Any] = {"data": {"target_lang": "DE"}, "files": {"file": ("a.txt", TEXT)}, "headers": ada}
+    with running(bundle, keys=tmp_path / "keys.json") as client:
+        with held(client) as gate:
+            sent = client.post("/v2/document", **given).json()
+            assert gate.reached.wait(SECONDS)
+            refused = client.post("/v2/document", **given)
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        path, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        until(lambda: client.post(path, key, headers=ada).json()["status"] == "done")
+        assert client.post("/v2/document", **given).status_code == 456
+
+
 def test_a_document_that_another_request_fetches_meanwhile_is_gone(
     server: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,7 +110,9 @@ async def upload_document(request: Request) -> Response:
     format = asked.text("output_format", "")
     if format and PurePath(name).suffix.lower() != f".{format.lower()}":
         raise ServiceError(400, f"output_format: {format} is not supported: this document becomes {name}")
-    key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
+    async with service.admitted(caller, is_bulk=True) as admission:  # or it would be accepted, and fail later
+        await admission.require_left()
+        key = await service.database.run(service.results.add, name, media_type, Outcome(), caller.name)
     service.results.start(translate_later(key, service, caller, file, query))
     return JSONResponse({"document_id": _document_id(key), "document_key": key})
 
