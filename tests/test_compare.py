@@ -183,6 +183,16 @@ def test_the_commands_of_sacrebleu_print_the_same_numbers(language: str, place: 
             assert all(f"{system['score']:.4f}" in table for system in metric["systems"])
 
 
+@pytest.mark.parametrize("names", [("-", "b", "--ref", "ref"), ("ref", "b", "--ref", "-")])
+def test_there_are_no_commands_for_standard_input_which_sacrebleu_does_not_read(
+    names: tuple[str, ...], place: Project
+) -> None:
+    for name in ("ref", "b"):
+        (place.folder / name).write_text(f"ein {name}\n", encoding="utf-8")
+    result = place.mtformer("compare", *names, *QUICK, stdin="ein Haus\n")
+    assert (result.status, "sacrebleu" in result.stdout) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("text", "language", "tokenize"),
     [("我吃了苹果", "zh", "zh"), ("私はりんごを食べた", "ja", "char"), ("나는 사과를 먹었다", "ko", "char")],

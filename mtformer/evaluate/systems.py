@@ -71,7 +71,7 @@ class SystemsComparison:
         groups: several runs of one config with different seeds.
         differences: by system, the sentences that it translates most differently from the baseline.
         commands: how sacreBLEU computes the numbers, by bootstrap and by randomization; none where a model has
-            translated, or no file has the references.
+            translated, or no files have the texts.
     """
 
     test_set: EvalSet
@@ -139,7 +139,7 @@ def compare_paths(
         for name in others
     }
     commands = []
-    if not bundles and test_set.sacrebleu_arguments:
+    if not bundles and test_set.sacrebleu_arguments and Path("-") not in paths:
         for test, n in (("bs", n_resamples), ("ar", n_trials)):
             options = f"--paired-{test}", f"--paired-{test}-n", str(n)
             command = sacrebleu_command(paths, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)

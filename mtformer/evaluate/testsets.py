@@ -139,7 +139,8 @@ def from_files(src: Path | None, references: Sequence[Path]) -> EvalSet:
         if len(stream) != n_lines:
             raise UserError(f"{files[0]} has {counted(n_lines, 'line')}, {path} has {len(stream):,}")
     sources = [""] * n_lines if src is None else streams.pop(0)
-    return EvalSet(str(files[0]), sources, streams, files, tuple(map(str, references)))
+    named = () if Path("-") in references else tuple(map(str, references))
+    return EvalSet(str(files[0]), sources, streams, files, named)
 
 
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
