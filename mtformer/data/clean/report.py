@@ -96,8 +96,8 @@ def _examples(source: SourceCheck) -> Iterator[str]:
 
 def _shortened(text: str) -> str:
     """Return the beginning of a text, without characters that a terminal could take for commands."""
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 
 
 def _describe_lengths(lengths: Lengths) -> str:
