@@ -108,12 +108,13 @@ def test_batches_hold_the_token_budget_and_the_longest_texts_come_first(
 ) -> None:
     shapes: list[tuple[int, int]] = []
     hook = model.src_embedding.register_forward_pre_hook(lambda _module, inputs: shapes.append(tuple(inputs[0].shape)))
-    make_translator(model, tokenizer, batch_tokens=40).translate(TEXTS * 3)
+    texts = [text + end for end in ("", "!", "?") for text in TEXTS if text]
+    make_translator(model, tokenizer, batch_tokens=40).translate(texts)
     hook.remove()
-    assert sum(rows for rows, _ in shapes) == 3 * (len(TEXTS) - 1)
+    assert sum(rows for rows, _ in shapes) == len(texts)
     assert all(rows * length <= 40 for rows, length in shapes if rows > 1)
     assert [length for _, length in shapes] == sorted((length for _, length in shapes), reverse=True)
-    assert len(shapes) < len(TEXTS) * 3 - 3
+    assert len(shapes) < len(texts)
 
 
 @pytest.mark.parametrize("blank", ["", "   ", "\t\u00a0\u3000"])
@@ -336,6 +337,25 @@ def test_progress_counts_every_text_once(model: Transformer, tokenizer: Tokenize
     translator.translate([*TEXTS, "a small dog. " * 20], on_progress=progress.append)
     assert sum(progress) == len(TEXTS) + 1
     assert len(progress) > 1
+
+
+def test_equal_texts_are_translated_once(
+    model: Transformer, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator, n_requests, progress = make_translator(model, tokenizer), list[int](), list[int]()
+    submit = translator.engine.submit
+
+    def record(requests: Any, **options: Any) -> Any:
+        n_requests.append(len(requests))
+        return submit(requests, **options)
+
+    monkeypatch.setattr(translator.engine, "submit", record)
+    texts = ["needs", "a small dog. " * 20]
+    alone = translator.translate(texts)
+    caplog.clear()
+    assert translator.translate([*texts, *texts], on_progress=progress.append) == [*alone, *alone]
+    assert n_requests[0] == n_requests[1] and sum(progress) == 4
+    assert [warning.split(":")[0] for warning in warnings_of(caplog)] == ["line 2", "line 4"]
 
 
 def test_a_translation_carries_its_tokens_with_their_log_probabilities(

@@ -176,8 +176,8 @@ class Translator(Planner):
         A blank text has the empty text as its one translation. The lines of a text that has several are translated one
         by one, and joined with the same line ends. A line that is too long is split at sentence ends or else at words,
         with a warning, and its parts' translations are joined. What the guard rejects is translated again; what may
-        still be wrong with it is in the notes of its translations. Surrogates without their other half, which no text
-        in UTF-8 has, are read as U+FFFD.
+        still be wrong with it is in the notes of its translations. Equal texts are translated once. Surrogates without
+        their other half, which no text in UTF-8 has, are read as U+FFFD.
 
         Args:
             texts: any number of them.
@@ -192,7 +192,12 @@ class Translator(Planner):
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
-        outcomes = run(map(self.plan, _checked(texts)), self.engine, on_progress)
+        texts = _checked(texts)
+        distinct = dict.fromkeys(texts)  # menus, answers and cells recur
+        if on_progress is not None:
+            on_progress(len(texts) - len(distinct))
+        of_text = dict(zip(distinct, run(map(self.plan, distinct), self.engine, on_progress), strict=True))
+        outcomes = [of_text[text] for text in texts]
         if on_error is not None:
             outcomes = [
                 on_error(index, outcome) if isinstance(outcome, MtformerError) else outcome
