@@ -284,7 +284,13 @@ def test_broken_yaml_is_told_with_its_line(folder: Path, text: str, line: int) -
 )
 def test_a_file_that_is_no_config_is_told_in_one_sentence(folder: Path, text: str | bytes) -> None:
     (problem,) = problems(folder, text)
-    assert re.match(r"C: |the config C ", problem)
+    assert re.match("C(:1)?: ", problem)
+
+
+@pytest.mark.parametrize(("encoding", "line", "byte"), [("utf-16", 1, "ff"), ("latin-1", 7, "fc")])
+def test_a_config_in_another_encoding_is_told_with_its_line(folder: Path, encoding: str, line: int, byte: str) -> None:
+    text = (MINIMAL + "run:\n  name: für\n").encode(encoding)
+    assert problems(folder, text) == [f"C:{line}: byte 0x{byte} is not UTF-8; save the config as UTF-8"]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("none.yaml", "No such file"), ("more", "Is a directory")])

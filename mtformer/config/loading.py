@@ -48,8 +48,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         meant = [file for file in (path / "config.yaml", *near) if file.is_file()]
         hint = f"; did you mean {meant[0]}?" if meant else ""
         raise UserError(f"cannot read the config {path}: {error.strerror}{hint}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"the config {path} is not a UTF-8 text file") from None
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise UserError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the config as UTF-8") from None
     return parse_config(text, path, overrides)
 
 
