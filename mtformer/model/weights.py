@@ -11,10 +11,10 @@ from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer
 
 
-class _SkipInitialization(TorchFunctionMode):
-    """Builds modules without drawing their weights, for models on the meta device.
+class SkipInitialization(TorchFunctionMode):
+    """Builds modules without drawing their weights, for models on the meta device, and those that get others.
 
-    There, drawing numbers would import torch's compiler, which takes as long as importing torch.
+    On the meta device, drawing numbers would import torch's compiler, which takes as long as importing torch.
     """
 
     def __torch_function__(
@@ -22,14 +22,14 @@ class _SkipInitialization(TorchFunctionMode):
     ) -> Any:
         """Call ``func``, unless it initializes a tensor."""
         kwargs = kwargs or {}
-        if getattr(func, "__module__", None) == "torch.nn.init":
+        if getattr(func, "__module__", None) == "torch.nn.init" or func in (Tensor.normal_, Tensor.uniform_):
             return args[0] if args else kwargs["tensor"]
         return func(*args, **kwargs)
 
 
 def without_weights(architecture: Architecture) -> Transformer:
     """Build a model on the meta device: it has the names and shapes of its parameters, and takes no memory."""
-    with torch.device("meta"), _SkipInitialization():
+    with torch.device("meta"), SkipInitialization():
         return Transformer(architecture)
 
 
