@@ -104,6 +104,8 @@ def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
         (["tsv:a.tsv,tsv:b.tsv", "--pair", "en-de"], "write a source as key:value"),
         (["builtin:phrasebook", "--pair", "en-en"], "--pair en-en: both languages are en"),
         (["builtin:phrasebook", "--pair", "ende"], "--pair ende: give the languages as in en-de"),
+        (["builtin:phrasebook", "--pair", "english-german"], "--pair english-german: give the languages as in en-de"),
+        (["builtin:phrasebook", "--pair", "pt-BR-en"], "the phrasebook has en, de, zh, not pt-BR"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_told(project: Project, arguments: list[str], told: str) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -173,13 +174,16 @@ def parse_pair(pair: str) -> "LanguagePair":
         UserError: it does not name two.
     """
     from mtformer.config import LanguagePair
+    from mtformer.config.section import LANGUAGE_CODE
 
-    src_lang, dash, tgt_lang = pair.partition("-")
-    if not (src_lang and dash and tgt_lang):
+    code = LANGUAGE_CODE.strip("^$")
+    languages = re.fullmatch(f"(?P<src_lang>{code}?)-(?P<tgt_lang>{code})", pair)  # the first is as short as it can be
+    if not languages:
         raise UserError(f"--pair {pair}: give the languages as in en-de")
-    if src_lang == tgt_lang:
-        raise UserError(f"--pair {pair}: both languages are {src_lang}")
-    return LanguagePair(src_lang, tgt_lang)
+    parsed = LanguagePair(**languages.groupdict())
+    if parsed.src_lang == parsed.tgt_lang:
+        raise UserError(f"--pair {pair}: both languages are {parsed.src_lang}")
+    return parsed
 
 
 def check_text(text: str | None, input: Path | None = None, *, reads_files: bool = True) -> None:

@@ -82,7 +82,7 @@ def warning_of_copies(text: StoredText, valid: Iterable[SentencePair]) -> str | 
         return None
     return (
         f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} are in data.train as well, so its "
-        "scores will be too good; to leave such pairs out of data.train, set data.filters: [held_out]"
+        "scores will be too good: name other text, or keep such pairs out of training (data.filters: [held_out])"
     )
 
 
