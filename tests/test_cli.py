@@ -48,7 +48,7 @@ mtformer.cli.main()
 @pytest.mark.parametrize(
     ("command", "status"),
     [
-        ("compare train.en train.de --ref train.en --resamples 1 --trials 1", 0),
+        ("compare train.en train.de --ref train.en --resamples 20 --trials 20", 0),
         ("report runs/config --no-test --output OUT/page.html", 0),
         ("explain train.en", 2),
         ("eval --model missing", 2),

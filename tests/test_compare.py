@@ -183,6 +183,19 @@ def test_the_commands_of_sacrebleu_print_the_same_numbers(language: str, place: 
             assert all(f"{system['score']:.4f}" in table for system in metric["systems"])
 
 
+@pytest.mark.parametrize("option", ["--resamples", "--trials"])
+def test_samples_too_few_to_show_any_difference_are_refused(option: str, place: Project) -> None:
+    for name, text in (("ref", "ein kleiner Hund"), ("b", "eine Katze")):
+        (place.folder / name).write_text(f"{text}\n" * 50, encoding="utf-8")
+    compared = ("compare", "ref", "b", "--ref", "ref", "--resamples", "20", "--trials", "20")
+    assert "b is worse than ref: " in place.mtformer(*compared).stdout
+    refused = place.mtformer(*compared, option, "19")
+    assert (refused.status, f"Invalid value for '{option}': given `19`, allowed: 20 or more" in refused.stderr) == (
+        2,
+        True,
+    )
+
+
 @pytest.mark.parametrize("names", [("-", "b", "--ref", "ref"), ("ref", "b", "--ref", "-")])
 def test_there_are_no_commands_for_standard_input_which_sacrebleu_does_not_read(
     names: tuple[str, ...], place: Project

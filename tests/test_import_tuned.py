@@ -68,7 +68,7 @@ def require_to_go_together(project: Project, tuned: Path, base: Path) -> None:
     assert result.status == 0, result.stderr
     text = project.folder / "text"
     text.write_text("\n".join(LINES[:4]) + "\n", encoding="utf-8")
-    files = ("--src", text, "--ref", text, "--beam-size", "1", "--raw", "--resamples", "10", "--trials", "10")
+    files = ("--src", text, "--ref", text, "--beam-size", "1", "--raw", "--resamples", "20", "--trials", "20")
     pair = ("--pair", "en-de") if load_bundle(base).header.src_lang == "mul" else ()
     result = project.mtformer("compare", average, base, *files, *pair)
     assert result.status == 0, result.stderr

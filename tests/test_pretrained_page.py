@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parent.parent / "docs/pretrained.md").read_text(encoding=
 MODEL = "hf:Helsinki-NLP/opus-mt-en-de"
 SHORTER = {
     "train": ["--set", "training.max_steps=2", "--set", "training.max_tokens=512"],
-    "compare": ["--resamples", "10", "--trials", "10"],
+    "compare": ["--resamples", "20", "--trials", "20"],
 }
 
 

@@ -8,6 +8,8 @@ from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 
+_FEWEST_SAMPLES = 20  # of a test: with n samples, no p-value is below 1 / (n + 1)
+
 
 class ScoreOptions(Options):
     """Other test sets and metrics."""
@@ -98,9 +100,11 @@ class StatisticsOptions(Options):
 
     panel = "Statistics"
     n_resamples: int = option(
-        "The number of resampled test sets of the paired bootstrap.", "--resamples", default=1_000, min=1
+        "The number of resampled test sets of the paired bootstrap.", "--resamples", default=1_000, min=_FEWEST_SAMPLES
     )
-    n_trials: int = option("The number of trials of approximate randomization.", "--trials", default=10_000, min=1)
+    n_trials: int = option(
+        "The number of trials of approximate randomization.", "--trials", default=10_000, min=_FEWEST_SAMPLES
+    )
     seed: int = option("The seed of both tests.", default=12_345, min=1, envvar="SACREBLEU_SEED")
 
 
