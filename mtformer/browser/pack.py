@@ -14,7 +14,7 @@ from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import load_weights, weights
+from mtformer.model.weights import weights, with_weights
 from mtformer.support.errors import UserError
 
 Quantization = Literal["int8", "float32"]
@@ -133,8 +133,7 @@ def _padded(tensor: Tensor) -> bytes:
 @torch.inference_mode()
 def _golden(architecture: Architecture, tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
     """Return some logits of sentences that are made up, which a page compares its own with."""
-    model = Transformer(architecture).eval()
-    load_weights(model, tensors)
+    model = with_weights(architecture, tensors)
     golden = []
     for number in range(_N_GOLDEN):
         src = [*_made_up(number, architecture.src_vocab_size), architecture.special_ids.eos]

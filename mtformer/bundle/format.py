@@ -27,7 +27,7 @@ from torch import Tensor
 from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, header_size, is_exported, require_format
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights, without_weights
+from mtformer.model.weights import require_shapes, weights, with_weights, without_weights
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -195,10 +195,7 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
     for name, tensor in parameters.items():
         if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
             raise ValueError(f"{name} has values that are not finite")
-    with SkipInitialization():
-        model = Transformer(header.architecture)
-    load_weights(model, parameters)
-    return model.eval()
+    return with_weights(header.architecture, parameters)
 
 
 def shown(text: str) -> str:

@@ -11,7 +11,7 @@ from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer
 
 
-class SkipInitialization(TorchFunctionMode):
+class _SkipInitialization(TorchFunctionMode):
     """Builds modules without drawing their weights, for models on the meta device, and those that get others.
 
     On the meta device, drawing numbers would import torch's compiler, which takes as long as importing torch.
@@ -29,8 +29,20 @@ class SkipInitialization(TorchFunctionMode):
 
 def without_weights(architecture: Architecture) -> Transformer:
     """Build a model on the meta device: it has the names and shapes of its parameters, and takes no memory."""
-    with torch.device("meta"), SkipInitialization():
+    with torch.device("meta"), _SkipInitialization():
         return Transformer(architecture)
+
+
+def with_weights(architecture: Architecture, tensors: Mapping[str, Tensor]) -> Transformer:
+    """Build a model with given weights, in evaluation mode, without drawing others first.
+
+    Raises:
+        ValueError: names or shapes differ from the model's.
+    """
+    with _SkipInitialization():
+        model = Transformer(architecture)
+    load_weights(model, tensors)
+    return model.eval()
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
