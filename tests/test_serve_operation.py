@@ -145,12 +145,13 @@ def test_a_document_does_not_keep_a_server_from_stopping(bundle: Path, monkeypat
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")
 def test_a_process_serves_until_it_is_terminated(trained: Project) -> None:
-    command = [sys.executable, "-m", "mtformer", "serve", "runs/config", "--port", "0"]
+    command = [sys.executable, "-m", "mtformer", "serve", "runs", "--port", "0"]
     with subprocess.Popen(command, cwd=trained.folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        first = json.loads(process.stderr.readline())
-        found = re.search(r"http://127.0.0.1:(\d+)", first["message"])
-        assert found, first
+        model, listens = (json.loads(process.stderr.readline())["message"] for _ in range(2))
+        assert model.startswith("model: runs")
+        found = re.search(r"http://127.0.0.1:(\d+)", listens)
+        assert found, listens
         client = Client(found[0], None, None)  # type: ignore[arg-type]
         until(lambda: _is_ready(client))
         assert client.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}

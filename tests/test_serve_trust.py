@@ -216,8 +216,8 @@ def test_a_server_for_this_machine_is_none_of_another_name(bundle: Path) -> None
 def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
     refused = Project(tmp_path, tmp_path).mtformer("serve")
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
-    advice = "name one with mtformer serve MODEL, or try the built-in phrasebook: mtformer serve --demo\n"
-    assert refused.stderr.endswith(advice)
+    advice = "name one with mtformer serve MODEL, or try the built-in phrasebook: mtformer serve --demo"
+    assert json.loads(refused.stderr)["message"].endswith(advice)
     both = Project(tmp_path, tmp_path).mtformer("serve", "runs/x", "--demo")
     assert "name no model beside it" in both.stderr
 

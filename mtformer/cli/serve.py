@@ -78,13 +78,13 @@ def serve(
     from mtformer.support.hardware import keep_freed_memory
     from mtformer.support.logs import log_as_json
 
+    if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
+        log_as_json()
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
     paths = _demo(model) if demo else find_models(model, "mtformer serve MODEL")
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
-    if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
-        log_as_json()
     settings = Settings(limits.max_characters, limits.timeout)
     serve(models, place, database=database, settings=settings, watch=watch)
 
