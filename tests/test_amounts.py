@@ -141,10 +141,15 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "Ruf 0171 1111.5 an", ["0171", "1111.5"]),
     ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "10", "1"]),
     ("en-de", "The scores are 11, 12, 13.5, 14 and 20.", ["11, 12, 13,5, 14", "20"]),
+    ("de-en", "3 × 4,99 €, 2 x 5 EUR, 3 × 4 m, 2x 30 $", ["3 ×", "€4.99", "2 x", "5 EUR", "3 × 4 m", "2x", "$30"]),
+    ("de-en", "1½ Mio. Hunde, ½ Mrd. €, 2¾ Millionen, ⅓ Mio.", ["1½ million", "€½ billion", "2¾ million", "⅓"]),
+    ("en-zh", "1½ million dogs, ½ billion, ⅓ million, 1 1/2 million", ["1,500,000", "500,000,000", "⅓", "1 1/2"]),
+    ("en-de", "He ran 100 m in 9.58s or 0.5 h, not in the 1990s.", ["100 m", "9,58s", "0,5 h", "1990"]),
 ]
 CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
-    "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000"
+    "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000|"
+    "221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)"
 ).split("|")
 
 
@@ -250,6 +255,9 @@ def test_a_code_has_one_slot(code: str) -> None:
         "po II wojnie",
         "a 5-millimeter gun",
         "I see V and X",
+        "at 9a.m.",
+        "le 24e, 5d, 80er and 3rd",
+        "It is 37° 15 minutes later.",
     ],
 )
 def test_what_looks_like_a_code_is_none(text: str) -> None:

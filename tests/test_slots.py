@@ -130,6 +130,7 @@ def test_what_gets_a_slot(text: str, slotted: str) -> None:
         ("fr", "2 millions de chiens, 2 millions d'euros", "<M> chiens, <M> euros"),
         ("es", "20 mil perros, 3 mil millones", "<M> perros, <M>"),
         ("de", "Das ist Kwazor-Hotel Mbati.", "Das ist <N>-Hotel <N>."),
+        ("de", "BGB und FBI, das FBI's, LH 1234 bei XÖV.", "<N> und <N>, das <N>'s, <N> <M> bei XÖV."),
     ],
 )
 def test_what_gets_a_slot_in_other_languages(language: str, text: str, slotted: str) -> None:
@@ -182,6 +183,14 @@ def test_what_a_german_number_counts_is_no_name() -> None:
     found = with_slots("Ich habe 4711 Qwxz von Qwxy.", "de", "en", n_tokens=lambda _word: 5)
     assert found is not None
     assert list(found.fillings.values()) == ["4711", "Qwxy"]
+
+
+@pytest.mark.parametrize(
+    "text", ["BUY ONLY NOW", "Buy NOW at IKEA-like shops.", "The ONLY dog, X and Y", "An UNESCO", "It is ABCDEFGHI"]
+)
+def test_words_in_capitals_are_names_only_if_they_are_spelled_in_any_case(text: str) -> None:
+    known = ("NOW", "buy", "only", "UNESCO")
+    assert with_slots(text, "en", "de", n_tokens=lambda word: 1 if word in known else len(word)) is None
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "zh"])

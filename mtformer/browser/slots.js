@@ -147,7 +147,7 @@ class SlotMaker {
       if (!hasNouns) return n >= FEWEST_TOKENS_OF_RARE || isSpelled;
       return isSpelled && !NOUN.test(word) && !isNounAfter(text.slice(Math.max(0, index - LONGEST_BEFORE), index));
     };
-    return Array.from(text.matchAll(hasNouns ? CAPITALIZED_IN_GERMAN : CAPITALIZED)).flatMap(({ 0: group, index }) => {
+    const found = Array.from(text.matchAll(hasNouns ? CAPITALIZED_IN_GERMAN : CAPITALIZED)).flatMap(({ 0: group, index }) => {
       const words = Array.from(group.matchAll(NAME_WORD));
       for (const word of words) word.index += index;
       const later = words.filter((word) => word.index);
@@ -156,6 +156,15 @@ class SlotMaker {
       const start = hasNouns ? names[0].index : later[0].index;
       return [{ start, text: text.slice(start, index + group.length), kind: "names" }];
     });
+    const acronyms = Array.from(text.matchAll(ACRONYM)).filter(([word]) => this.isSpelledInAnyCase(word));
+    return [...found, ...acronyms.map(({ 0: word, index }) => ({ start: index, text: word, kind: "names" }))];
+  }
+
+  /** Whether a word in capitals is an acronym, letter by letter: ONLY has fewer tokens in small letters. */
+  isSpelledInAnyCase(word) {
+    const count = (text) => this.tokenizer.countSrcTokens(text);
+    const [small, capitalized] = [word.toLowerCase(), word[0] + word.slice(1).toLowerCase()];
+    return count(word) >= word.length && Math.min(count(small), count(capitalized)) >= Math.max(2, word.length - 1);
   }
 }
 
@@ -177,7 +186,7 @@ function isNounAfter(before) {
 
 function numbersAndCodes(text, language) {
   return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
-    const { short, number, plain, groups: grouped, range } = groups;
+    const { short, number, plain, groups: grouped, range, fraction } = groups;
     if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
     if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(language.base))) return [];
     const areSeveral = grouped !== undefined && !isOneNumber(text, index, written, language);
@@ -188,13 +197,16 @@ function numbersAndCodes(text, language) {
     const withWord = [];
     const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
     const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
-    const large = isApart && (plain ?? range) !== undefined && largeWord(language, isMoney);
+    const large = isApart && (plain ?? range ?? fraction) !== undefined && largeWord(language, isMoney);
     const word = large && matchAt(large, text, index + written.length);
     const values = word ? parts.map((part) => inFull(part, word)) : [null];
     if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], language, values));
+    const end = index + written.length;
+    if (range !== undefined && PRICE.test(written + text.slice(end, end + LONGEST_BEFORE_NUMBER)))
+      return [...withWord, ...alone];
     if ((short ?? number ?? plain ?? grouped ?? range) !== undefined)
       return [...withWord, ...amounts(text, index, written, language, parts.map(valueOf)), ...alone];
-    if (groups.fraction !== undefined) return amounts(text, index, written, language, [written]);
+    if (fraction !== undefined) return [...withWord, ...amounts(text, index, written, language, [written])];
     if ((groups.code ?? groups.slot) !== undefined) return [{ start: index, text: written, kind: "names" }];
     return [{ start: index, text: written, kind: "many", number: written }];
   });
@@ -302,7 +314,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   if (word) {
     const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
     if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
-    return number.replace(SINGLE, (single) => inDigits(inFull(single, word), tgt));
+    return withDecimals(number).replace(SINGLE, (single) => inDigits(inFull(single, word), tgt));
   }
   if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
   if (!WITH_MYRIADS.includes(base)) {
@@ -323,16 +335,21 @@ function inDigits(value, { group }) {
 
 /** The pattern of a word such as "million" after a number, or after a slot for one. */
 function largeWord({ large_words: { pattern, of_money: ofMoney } }, isMoney, flags = "y") {
-  return new RegExp(`(?<=[\\p{Nd}\\ue000-\\ue00f])(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
+  return new RegExp(`(?<=[\\p{Nd}¼-¾\\ue000-\\ue00f])(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
+}
+
+/** The fractions of a million as decimals. */
+function withDecimals(number) {
+  return number.replace(/[¼½¾]/g, (sign) => ({ "¼": ".25", "½": ".5", "¾": ".75" }[sign]));
 }
 
 function zerosOf(word) {
   return ZEROS * word.findIndex((group, i) => i > 0 && group !== undefined);
 }
 
-/** The digits of 1.5 million; null if the number is too long before such a word, as a year may be. */
+/** The digits of 1.5 or 1½ million; null if the number is too long before such a word, as a year may be. */
 function inFull(number, word) {
-  const [[whole, ...decimals], zeros] = [valueOf(number).split(POINT), zerosOf(word)];
+  const [[whole, ...decimals], zeros] = [valueOf(withDecimals(number)).split(POINT), zerosOf(word)];
   const part = decimals.join(POINT);
   if (whole.length > MOST_DIGITS_BEFORE_LARGE || part.length > zeros || decimals.length > 1) return null;
   return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");

@@ -80,25 +80,28 @@ BEHIND = re.compile(  # not 5 M€
 BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){_GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
-ATTACHED = re.compile(  # 5k, £2.5k, 4.5M people, 100+
-    rf"[kMB](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])"
+ATTACHED = re.compile(  # 5k, £2.5k, 4.5M people, 100+, 3 × €5
+    rf"[kMB](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{_GAP}[x×](?={_GAP}{_SIGN}?\d)"
 )
+_FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
 _MINUS_SIGNS = "[−–]"
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
+PRICE = re.compile(rf"[x×].*\d{_GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
 ALONE = re.compile(r"(?:[,:;!?)\]，：；！？）]|[.。]?$)(?!\d)")  # what follows a 1 that is no article
 _UNIT = (
     "[cdkmµμ]?m[²³]?|[kmµμ]?g|[cm]?l|t|km/h|m/s|mph|kph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
     "|[hkM]Pa|mbar|ppm|fps|rpm|hp|m?mol"
 )
+_AFTER_DECIMALS = r"(?<=[.,]\d)|(?<=[.,]\d )|(?<=[.,]\d\d)"  # 9.58s, unlike the 1990s and 18 h
 _PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{_GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
-    rf"|[%％‰℃℉]|°[CF]?(?![{LATIN}])|(?:{_UNIT})(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
+    rf"|[%％‰℃℉]|°[CF]?(?![{LATIN}])|(?:{_UNIT}|(?:{_AFTER_DECIMALS})[hs])(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
@@ -222,11 +225,12 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         is_apart = not SHARING.search(text[max(0, match.start() - _LONGEST_SHARING) : match.start()])
         before = text[max(0, match.start() - _LONGEST_OF_MONEY) : match.start()]
         word = large_word(language, of_money=bool(OF_MONEY.search(before))).match(text, match.end())
-        if word and is_apart and kind in ("plain", "range"):
+        if word and is_apart and kind in ("plain", "range", "fraction"):
             values = [_in_full(part, word) for part in parts]
             if all(values):
                 yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
-        if kind in ("short", "number", "plain", "groups", "range") and not are_several:
+        is_price = kind == "range" and PRICE.search(match[0] + text[match.end() : match.end() + _LONGEST_BEFORE_NUMBER])
+        if kind in ("short", "number", "plain", "groups", "range") and not are_several and not is_price:
             sign = "x" if re.search("[x×]", match[0]) else "-"
             yield from _amounts(text, match.start(), match[0], sign.join(map(value_of, parts)), language)
         for number in numbers:
@@ -254,12 +258,12 @@ def _is_one_number(text: str, groups: re.Match[str], language: str) -> bool:
 def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
     """Return the pattern of a word such as "million" after a number, or after a slot for one."""
     words = large_words(language, of_money=of_money) or "(?!)"
-    return re.compile(rf"(?<=[\d\ue000-\ue00f])(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
+    return re.compile(rf"(?<=[\d¼-¾\ue000-\ue00f])(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
 
 
 def _in_full(number: str, word: re.Match[str]) -> str:
-    """Return the digits of 1.5 million; none if the number is too long before such a word, as a year may be."""
-    (whole, *decimals), zeros = value_of(number).split(POINT), _ZEROS * (word.lastindex or 0)
+    """Return the digits of 1.5 or 1½ million; none if the number is too long before such a word, as a year may be."""
+    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), _ZEROS * (word.lastindex or 0)
     part = POINT.join(decimals)
     if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
         return ""
@@ -302,6 +306,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
         plurals = large_plurals(tgt_lang)
         if plurals and rank > 1 and number != "1":
             return f"{written_for(number, src_lang, tgt_lang)} {plurals[rank - 2]}"
+        number = number.translate(_FRACTIONS)
         return re.sub(PLAIN, lambda each: _in_digits(_in_full(each[0], word), tgt_lang), number)
     if _RANGE.fullmatch(text):
         return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)

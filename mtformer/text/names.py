@@ -13,6 +13,9 @@ CAPITALIZED, CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German 
     re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_WHOLE_NAME}(?:{between}{_WHOLE_NAME})*(?![A-Za-z\u00c0-\u017f])")
     for between in ("[ -]", " ")
 )
+ACRONYM = re.compile(
+    r"(?<![A-Za-z0-9_\u00c0-\u017f'’-])[A-Z\u00c0-\u00d6\u00d8-\u00de]{2,6}(?![A-Za-z0-9_\u00c0-\u017f-])"
+)
 _CAPITALIZED_NOUNS = ("de", "lb")
 DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
     r"(?:\d|(?<!\w)(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
@@ -31,7 +34,8 @@ NOUN = re.compile(  # of German
 def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iterator[Entity]:
     """Yield words that the model has to spell and that begin with a capital letter, not at the start of the text.
 
-    In German, every noun does: there a name consists of shorter tokens than a compound, and has no article.
+    In German, every noun does: there a name consists of shorter tokens than a compound, and has no article. Acronyms
+    are yielded as well, after the others; they may be at the start.
     """
     has_nouns = base_language(language) in _CAPITALIZED_NOUNS
 
@@ -50,6 +54,15 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
         if names:
             start = names[0].start() if has_nouns else words[0].start()
             yield Entity(start, text[start : group.end()], text[start : group.end()], NAME)
+    for word in ACRONYM.finditer(text):
+        if _is_spelled_in_any_case(word[0], n_tokens):
+            yield Entity(word.start(), word[0], word[0], NAME)
+
+
+def _is_spelled_in_any_case(word: str, n_tokens: Callable[[str], int]) -> bool:
+    """Tell whether a word in capitals is an acronym, letter by letter: ONLY has fewer tokens in small letters."""
+    fewest = max(2, len(word) - 1)
+    return n_tokens(word) >= len(word) and min(n_tokens(word.lower()), n_tokens(word.capitalize())) >= fewest
 
 
 def _is_noun_after(before: str) -> bool:
