@@ -17,10 +17,30 @@ from mtformer.support.files import (
     open_atomically,
     require_distinct,
     require_new_folder,
+    short_names,
     write_atomically,
     write_folder_atomically,
     write_new_folder,
 )
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["a/x", "b/y", "-"], ["x", "y", "-"]),
+        (["a/x", "b/x"], ["a/x", "b/x"]),
+        (["c/a/x", "c/b/x", "d/a/x"], ["c/a/x", "c/b/x", "d/a/x"]),
+        (["a/x", "b/../a/x"], ["a/x", "b/../a/x"]),
+        ([".", "../other"], ["here", "other"]),
+    ],
+)
+def test_short_names_are_the_ends_of_paths_that_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str], names: list[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert short_names(list(map(Path, paths))) == names
+
 
 OLD, NEW = "what was there before", "what comes instead"
 

@@ -18,7 +18,7 @@ from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_file
 from mtformer.runs.finding import find_model
 from mtformer.runs.folder import BUNDLE, RunFolder, hint
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct
+from mtformer.support.files import require_distinct, short_names
 from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
 from mtformer.text.lines import input_name, read_lines
@@ -157,7 +157,8 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
         if files.count(file) > 1:
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     systems = []
-    for name, file in zip(_names(paths, files), files, strict=True):
+    names = short_names([file.parent if RunFolder(file.parent).bundle == file else file for file in files])
+    for name, file in zip(names, files, strict=True):
         bundle = None
         if file.suffix == ".safetensors" or file.is_dir():
             from mtformer.bundle.format import load_bundle  # which imports torch
@@ -178,12 +179,6 @@ def _file_of(path: Path) -> Path:
     if str(path) != "-" and not path.exists():
         raise UserError(f"there is no run or file {path}{hint(path, BUNDLE)}")
     return path
-
-
-def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
-    """Name systems after the folder of their run or their file; by their whole paths if that is ambiguous."""
-    short = [file.resolve().parent.name if RunFolder(file.parent).bundle == file else file.name for file in files]
-    return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
 def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:

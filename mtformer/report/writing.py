@@ -14,6 +14,7 @@ from mtformer.report.test_set import translate_test_set
 from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
+from mtformer.support.files import short_names
 from mtformer.support.progress import clock
 from mtformer.text.lines import open_output
 
@@ -66,10 +67,7 @@ def refresh_report(folder: RunFolder, is_training: bool) -> None:
 
 def _side_by_side(runs: Sequence[Contents]) -> str:
     """Return the page of several runs: their validation scores, their curves, and the settings that differ."""
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.folder.path) for run in runs]
-    named = dict(zip(names, runs, strict=True))
+    named = dict(zip(short_names([run.folder.path for run in runs]), runs, strict=True))
     return fitted(lambda detail: _page_of_several(named, detail))
 
 

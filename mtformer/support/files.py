@@ -18,7 +18,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,6 +36,16 @@ def shown_path(path: Path) -> str:
     """Return a path as messages show it: from the current folder, if it is below that."""
     is_below = path.is_absolute() and path.is_relative_to(Path.cwd())
     return str(path.relative_to(Path.cwd()) if is_below else path)
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of paths that tell them apart; the whole paths if they are of the same file."""
+    places = [Path(os.path.abspath(path)).parts for path in paths]  # noqa: PTH100 (resolve() follows links)
+    for n in range(1, max(map(len, places))):
+        names = ["/".join(parts[-n:]) for parts in places]
+        if len(set(names)) == len(names):
+            return names
+    return list(map(str, paths))
 
 
 def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None:
