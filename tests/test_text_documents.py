@@ -3,10 +3,11 @@
 import io
 import re
 import zipfile
+from collections.abc import Sequence
 
 import pypdf
 import pytest
-from documents import backwards, identity, parts, translated, units, with_part
+from documents import backwards, identity, n_calls, parts, translated, units, with_part
 
 from mtformer.support.errors import UserError
 
@@ -191,6 +192,17 @@ def test_lines_of_subtitles_break_outside_of_tags_which_cues_share() -> None:
     written = translated(file, "a.srt", lambda texts: [text]).decode()
     assert written.replace("\n", " ").count("<font color='blue'>") == written.count("</font>") - 1 == 2
     assert all(cue.count("<font ") == cue.count("</font>") for cue in written.split("\n\n"))
+
+
+@pytest.mark.parametrize("part", ["a ", "x<b>y</b> ", "<b></i>", "<b>a\n", "</i>\n<b>"])
+def test_a_long_cue_takes_time_in_proportion_to_its_length(part: str) -> None:
+    cue = "00:01,000 --> 00:02,000\nA "
+    one, four = (n_calls(lambda: translated(cue + part * n, "a.srt", reversed_words)) for n in (100, 400))  # noqa: B023
+    assert four < 5 * one + 100
+
+
+def reversed_words(texts: Sequence[str]) -> list[str]:
+    return [" ".join(text.split()[::-1]) for text in texts]
 
 
 def test_text_keeps_its_layout() -> None:

@@ -59,16 +59,18 @@ def wrap(text: str, columns: int, first: str = "", others: str = "", *, keeps_wo
         others: the beginning of every other line.
         keeps_words: whether a word that is too long for a line stays whole, and makes the line longer.
     """
-    lines, line, is_empty = list[str](), first, True
+    lines, line, n_columns, is_empty = list[str](), first, text_width(first), True
     longest = sys.maxsize if keeps_words else columns - text_width(others)
     for word in text.split(" "):
         for place, unit in enumerate(_unbreakable(word, longest)):
-            gap = " " if place == 0 and not is_empty else ""
-            if is_empty or text_width(line + gap + unit) <= columns:
-                line += gap + unit
+            added = f" {unit}" if place == 0 and not is_empty else unit
+            n_columns += text_width(added)
+            if is_empty or n_columns <= columns:
+                line += added
             else:
                 lines.append(line)
                 line = others + unit
+                n_columns = text_width(line)
             is_empty = False
     return [*lines, line]
 

@@ -5,6 +5,7 @@ lines as long as those of the file. A line that starts a new speaker, a sound or
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,11 +35,12 @@ _TAG = re.compile(r"\{\\[^{}]*\}|<(?:(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*|[\d:
 _TAG_OR_CHARACTER = re.compile(f"{_TAG.pattern}|.", re.DOTALL)
 _BEFORE = re.compile(rf"(?:\{{\\[^{{}}]*\}}|{_OPENING}|<[\d:.]+>|[-–—](?!\d)|[♪♫]|\s)*")
 _AFTER = re.compile(r"(?:</[A-Za-z][^<>]*>|[♪♫]|\s)*\Z")
-_OPENED = re.compile(rf"(?:{_OPENING})+\Z")
+_OPENED = re.compile(rf"(?:{_OPENING})+")
 _VOICE = re.compile(r"<v[ .][^<>]*>")
 _SIGN = re.compile(r"[-–—](?!\d)|[\[♪♫]")
 _NAME = re.compile(r"([^\W\d_][^:<>\n]{0,30}):\s+")
 _SOUND = re.compile(r"\s*\[[^\[\]]*\]\s*")
+_LONGEST_SOUND = 500  # characters
 _END = re.compile(r"[.!?…。！？♪♫]['\"”’»)\]]*\s*$")
 
 
@@ -93,17 +95,18 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 def _cues(match: re.Match[str]) -> Iterator[_Cue]:
     """Yield the parts of a cue: each speaker, and each line with tags of its own, is separate."""
-    parts: list[str] = []
+    parts, before = list[str](), ""
     for line in match["text"].rstrip().splitlines(keepends=True):
         is_apart = parts and (
             _speaker(line)
-            or _SOUND.fullmatch(_bare(parts[-1]))
-            or (re.match(_OPENING, line.lstrip()) and re.search(r"</[^<>]*>\s*\Z", parts[-1]))
+            or (len(parts[-1]) <= _LONGEST_SOUND and _SOUND.fullmatch(_bare(parts[-1])))
+            or (re.match(_OPENING, line.lstrip()) and re.search(r"</[^<>]*>\s*\Z", before))
         )
         if is_apart or not parts:
             parts.append(line)
         else:
             parts[-1] += line
+        before = line
     start = match.start("text")
     for whole in parts:
         part = whole.strip()
@@ -147,15 +150,18 @@ def _inside(text: str) -> tuple[int, int]:
 def _pairs(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
     """Return the pairs of matching tags, outermost first."""
     opened: list[re.Match[str]] = []
+    n_open = Counter[str]()
     pairs = []
     for tag in filter(lambda tag: tag["name"], _TAG.finditer(text)):
+        name = tag["name"].lower()
         if not tag["slash"]:
             opened.append(tag)
-            continue
-        partner = next((each for each in reversed(opened) if each["name"].lower() == tag["name"].lower()), None)
-        if partner:
+            n_open[name] += 1
+        elif n_open[name]:
+            while (partner := opened.pop())["name"].lower() != name:
+                n_open[partner["name"].lower()] -= 1
+            n_open[name] -= 1
             pairs.append((partner, tag))
-            del opened[opened.index(partner) :]
     return sorted(pairs, key=lambda pair: pair[0].start())
 
 
@@ -214,18 +220,16 @@ class _Layout:
             place += len(line)
             breaks.add(place)
             place += bare.startswith(" ", place)
-        written, place = "", 0
+        written, opened, place = "", "", 0
         for match in _TAG_OR_CHARACTER.finditer(text):
-            if _TAG.fullmatch(match[0]):
-                written += match[0]
+            if match["name"] and not match["slash"]:
+                opened += match[0]  # it begins the next line if there is one
                 continue
-            if place in breaks:
-                head = _OPENED.sub("", written)
-                written = head + self.line_end + written[len(head) :] + match[0].removeprefix(" ")
-            else:
-                written += match[0]
-            place += 1
-        return written
+            is_character = not _TAG.fullmatch(match[0])
+            is_broken = is_character and place in breaks
+            written += f"{self.line_end}{opened}{match[0].removeprefix(' ')}" if is_broken else opened + match[0]
+            opened, place = "", place + is_character
+        return written + opened
 
 
 def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
@@ -234,7 +238,8 @@ def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
     shares = [sum(len(cue.text) for cue in cues[:number]) / total for number in range(1, len(cues))]
     masked = _TAG.sub(lambda tag: "\0" * len(tag[0]), text)
     words = [start for start, _ in word_spans(text)[1:] if masked[start] != "\0"] if shares else []
-    starts = [len(_OPENED.sub("", text[:start])) for start in words]
+    outside = {opened.end(): opened.start() for opened in _OPENED.finditer(text)}
+    starts = [outside.get(start, start) for start in words]
     cuts = [0]
     for share in shares:
         places = [start for start in starts if start > cuts[-1]]
