@@ -480,7 +480,7 @@ def test_shards_in_their_order_are_the_whole(job: TranslationJob, n_shards: int,
     assert b"".join(parts) == whole
 
 
-@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"])
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3", "1/" + "9" * 5000])
 def test_a_shard_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="write I/N with I from 1 to N"):
         Shard.parse(text)

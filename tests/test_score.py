@@ -183,6 +183,7 @@ def ranked(*numbers: int) -> str:
         (("--src", "test.en", "--tgt", "train.de"), "", "test.en ends after line 20, and train.de does not"),
         (("--rerank", "--src", "test.en"), "a\tb\n", "expected a line of translate --format tsv"),
         (("--rerank", "--src", "test.en"), "1\t1\t0\ta\tb\tc\n", "expected a line of translate --format tsv"),
+        (("--rerank", "--src", "test.en"), f"{'9' * 5000}\t1\t0\ta\n", "expected a line of translate --format tsv"),
         (("--rerank", "--src", "test.en"), ranked(1, 2, 1), "standard input:3: line 1 comes after line 2"),
         (("--rerank", "--src", "test.en"), ranked(*range(1, 22)), "standard input:21: test.en has no line 21"),
         (("--rerank", "--src", "test.en"), ranked(2), "standard input:1: line 1 of test.en has no translation"),

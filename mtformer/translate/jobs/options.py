@@ -42,7 +42,7 @@ class Shard:
         Raises:
             UserError: the text has another form, or I is not between 1 and N.
         """
-        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         index, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= index <= count:
             raise UserError(f"--shard {text}: write I/N with I from 1 to N, as in 2/8")

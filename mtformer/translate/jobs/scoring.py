@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LINE_NUMBER = re.compile(r"\d{1,18}")
 _RERANKED_COLUMNS = (4, 5)  # line, rank, score, text; alignment
 
 
@@ -130,7 +132,7 @@ class ScoringJob(Job[Candidates]):
         sources, last, src = read_lines(self.src), 0, ""
         for row, line in enumerate(read_lines(self.input), 1):
             columns, where = line.split("\t"), f"{input_name(self.input)}:{row}"
-            if len(columns) not in _RERANKED_COLUMNS or not columns[0].isdecimal():
+            if len(columns) not in _RERANKED_COLUMNS or not _LINE_NUMBER.fullmatch(columns[0]):
                 raise UserError(f"{where}: expected a line of translate --format tsv: number, rank, score and text")
             number = int(columns[0])
             if number < max(last, 1):
