@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -202,7 +203,8 @@ def test_a_file_of_a_data_set_that_cannot_be_parsed_is_told_with_the_cause(hub: 
     assert "JSON" in message
     hub.add("me/blank", train_jsonl="")
     message = client.error(hf="me/blank", split="train")
-    assert message == "cannot load the data set me/blank (split train): StopIteration; its files may be empty"
+    assert message.startswith("cannot load the data set me/blank (split train): ")
+    assert re.search("StopIteration; its files may be empty|at least one example", message)  # that of datasets 4
 
 
 def test_a_folder_in_the_form_of_a_data_set_is_read(hub: HubServer, offline: Client) -> None:

@@ -104,7 +104,7 @@ class TranslationJob(Job[Paragraph]):
     def settings(self) -> dict[str, str]:
         """Leave out ``--on-error stop``; see :meth:`Job.settings`."""
         # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
-        options = {name: value for name, value in self.options.items() if value is not OnError.stop}
+        options = {name: value for name, value in self.options.items() if value != OnError.stop}
         return super(TranslationJob, replace(self, options=options)).settings()
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
