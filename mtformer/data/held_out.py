@@ -33,7 +33,7 @@ _PARTS = ("valid", "test")
 # A sixty-fourth of the text costs next to nothing. With fewer than 200 pairs, scores say little. With 2,000, as many as
 # the test sets of WMT have, BLEU is known to about one point, and each validation still takes only seconds.
 _SHARE, _FEWEST, _MOST = 1 / 64, 200, 2_000
-_LOUD = 0.1  # of the validation pairs; a larger share in the training text deserves a warning
+_MOST_COPIES = 0.1  # of the validation pairs; with more of them in the training text, scores say too much
 _LARGEST_SHARE = 1 / 16  # of a text so small that this is fewer than 200 pairs
 _FEW = 10_000  # pairs of a text, any of which may be held out
 _RANGE = 2.0**64  # of the hashes
@@ -78,7 +78,7 @@ def warning_of_copies(text: StoredText, valid: Iterable[SentencePair]) -> str | 
     """Return a warning if more than a tenth of the validation pairs are in the training text, unchanged."""
     pairs = set(valid)
     copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, pairs), text.chunks())))
-    if len(copies) <= _LOUD * len(pairs):
+    if len(copies) <= _MOST_COPIES * len(pairs):
         return None
     return (
         f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} are in data.train as well, so its "
