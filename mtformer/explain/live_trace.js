@@ -65,13 +65,15 @@ class LiveExplainer {
   *seenLogits({ src, nPadding }, ids) {
     const read = [this.specialIds.start, ...this.prefixes.tgt];
     const decoder = this.model.start(src, nPadding);
-    const rows = [];
+    let rows = null;
     for (let n = 0; n <= ids.length; n++) {
       const logits = decoder.readAll([...read, ...ids.slice(0, n)]);
-      rows.push(...logits.subarray(-logits.length / (read.length + n)));
+      const row = logits.subarray(-logits.length / (read.length + n));
+      rows ??= new Float32Array((ids.length + 1) * row.length);
+      rows.set(row, n * row.length);
       yield ids;
     }
-    return Float32Array.from(rows);
+    return rows;
   }
 
   limitOf(n) {
