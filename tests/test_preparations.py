@@ -68,6 +68,7 @@ def restored(text: str, *preparations: Preparation) -> Translation:
         ("en", "A man... a dog! and a cat.| The end"),
         ("en", 'It is 6" long.| So it is.'),
         ("de", "Am 3. Mai kommt Dr. Meier, d.h. z.B. am Montag.| Er bringt ca. 10 Hunde mit.| Gut!"),
+        ("de", "Er wohnt in der Hauptstr. 12b.| Ich kenne die Bahnhofstr.| Du auch?"),
         ("de", "Vom 24.-26. Dezember, 24./25. Dezember und 24.–26. Mai.| Gut!"),
         ("de", "Er hat 5 Std. Zeit und 3 Tsd. Euro, d. h. mind. 9 Bio. Euro seit dem 19. Jh. vor 30 Sek. Musik.| Gut."),
         ("es", "El Sr. Ruiz vive en EE. UU.| Y la Dra. Sol también."),

@@ -205,7 +205,7 @@ function sentenceStarts(text, language) {
     if (isInSmallLetters(next) || ",;:)".includes(next) || (nQuotes % 2 === 0 && nBefore % 2)) continue;
     if (next === "と" && "」』".includes(text[end - 1])) continue; // the sentence goes on, as in 「はい。」と言った。
     const isFullStop = match.groups.mark === ".";
-    if (!isFullStop || !hasOwnStop(wordBefore(text, match.index), language)) starts.push(end);
+    if (!isFullStop || !hasOwnStop(wordBefore(text, match.index), next, language)) starts.push(end);
   }
   return starts;
 }
@@ -215,11 +215,12 @@ function wordBefore(text, end) {
 }
 
 /** Whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number. */
-function hasOwnStop(word, { abbreviations, has_ordinals: hasOrdinals }) {
+function hasOwnStop(word, next, { abbreviations, base, has_ordinals: hasOrdinals }) {
   return (
     abbreviations.includes(word.toLowerCase()) ||
     (INITIALS.test(word) && word !== "I") ||
-    (hasOrdinals && ORDINAL.test(word))
+    (hasOrdinals && ORDINAL.test(word)) ||
+    (base === "de" && word.toLowerCase().endsWith("str") && /\p{Nd}/u.test(next)) // Hauptstr. 12
   );
 }
 

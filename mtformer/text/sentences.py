@@ -9,6 +9,7 @@ from mtformer.text.languages import base_language, has_full_stops_in_ordinals
 
 _CLOSING, _WIDE_CLOSING = "\"'”’»«“)\\]」』）】", "”’」』）】"
 _MARKS, _WIDE_MARKS = ".!?…؟۔।॥", "。！？｡"
+_GERMAN = "de"
 _OPENING = "(\"'“‘„«["
 END = re.compile(  # no sentence starts with the second of two marks, or with what closes after them
     rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]+)(?![{_MARKS}])[{_CLOSING}]*(?![{_CLOSING}])"
@@ -43,15 +44,16 @@ def _ends(text: str, language: str) -> Iterator[int]:
             continue
         if follows == "と" and text[match.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
             continue
-        if match["mark"] != "." or not _has_own_stop(text, match.start(), language):
+        if match["mark"] != "." or not _has_own_stop(text, match.start(), follows, language):
             yield match.end()
 
 
-def _has_own_stop(text: str, end: int, language: str) -> bool:
+def _has_own_stop(text: str, end: int, follows: str, language: str) -> bool:
     """Tell whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number."""
     word = text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
     return (
         word.lower() in abbreviations(language)
         or (INITIALS.fullmatch(word) is not None and word != "I")
         or (has_full_stops_in_ordinals(language) and ORDINAL.fullmatch(word) is not None)
+        or (language == _GERMAN and word.lower().endswith("str") and follows.isdecimal())  # Hauptstr. 12
     )
