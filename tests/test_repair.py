@@ -26,6 +26,7 @@ from mtformer.data.sources.parallel import ParallelText
         ("&amp;lt;i&amp;gt;twice&amp;lt;/i&amp;gt;", "twice"),
         (r"{\an8}Who is there?", "Who is there?"),
         ("one &#10; line", "one line"),
+        ("one <!-- a note --> line <!-- open <!-- closed -->", "one line <!-- open"),
         ("x < y & y > z", "x < y & y > z"),
         ("Use <name> and AT&T  here", "Use <name> and AT&T  here"),
     ],

@@ -242,12 +242,13 @@ def _located(parts: Sequence[str], text: str) -> list[list[Span]]:
 
 def _places(part: str, text: str, start: int) -> list[Span]:
     at = text.find(part, start)
+    stop = start + 2 * len(part) + 20
+    changed, given = part, text[start:stop]
+    if at < 0 and (len(changed.lower()), len(given.lower())) == (len(changed), len(given)):
+        changed, given = changed.lower(), given.lower()  # the part may have been changed from ALL CAPS
+        at = given.find(changed) + start if changed in given else at
     if at >= 0:
         return [(place, place + 1) for place in range(at, at + len(part))]
-    stop = start + 2 * len(part) + 20  # the part has been changed, for example from ALL CAPS
-    changed, given = part, text[start:stop]
-    if (len(changed.lower()), len(given.lower())) == (len(changed), len(given)):
-        changed, given = changed.lower(), given.lower()
     places: list[Span] = []
     for _, a, b, c, d in SequenceMatcher(None, changed, given, autojunk=False).get_opcodes():
         each = [(start + c + i, start + c + i + 1) for i in range(b - a)]
