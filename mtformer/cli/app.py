@@ -15,10 +15,11 @@ import typer
 from mtformer.cli.command import Group
 from mtformer.cli.data import DataGroup
 from mtformer.cli.evaluate import compare, evaluate
+from mtformer.cli.explain import explain
 from mtformer.cli.improve import improve
 from mtformer.cli.runs import average, export, import_, merge, report, runs, train
 from mtformer.cli.serve import serve
-from mtformer.cli.translate import detokenize, explain, score, tokenize, translate
+from mtformer.cli.translate import detokenize, score, tokenize, translate
 from mtformer.support import __version__
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
 from mtformer.support.logs import log_to_stderr
