@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 _FIRST_SNAPSHOT = 25  # of steps that double
 
 
-class Score(NamedTuple):
+class ValidationScore(NamedTuple):
     """How good the model was in one validation.
 
     Attributes:
@@ -87,10 +87,10 @@ class TrainState:
     batch: int = 0
     plan_digest: int = 0
     seconds: float = 0.0
-    best: Score | None = None
+    best: ValidationScore | None = None
     stale: int = 0
     general_bleu: float | None = None
-    best_scores: list[Score] = field(default_factory=list)
+    best_scores: list[ValidationScore] = field(default_factory=list)
     usual_loss: float | None = None
     skipped: int = 0
     skipped_in_a_row: int = 0
@@ -102,7 +102,7 @@ class TrainState:
         """The steps whose checkpoints are kept for their scores."""
         return [score.step for score in self.best_scores]
 
-    def record(self, score: Score, keep_best: int) -> bool:
+    def record(self, score: ValidationScore, keep_best: int) -> bool:
         """Note the score of a validation.
 
         Args:
@@ -131,8 +131,8 @@ class TrainState:
             TypeError: it is the state of another version of mtformer.
         """
         state = cls(**saved)
-        state.best = Score(*state.best) if state.best else None
-        state.best_scores = [Score(*score) for score in state.best_scores]
+        state.best = ValidationScore(*state.best) if state.best else None
+        state.best_scores = [ValidationScore(*score) for score in state.best_scores]
         return state
 
 

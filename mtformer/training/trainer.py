@@ -19,7 +19,7 @@ from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
 from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.checkpoint import Score, TrainState
+from mtformer.training.checkpoint import TrainState, ValidationScore
 from mtformer.training.course import Course
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
@@ -269,7 +269,7 @@ class Trainer:
             state.general_bleu = general_bleu
         if forgets(self.settings, general_bleu, state.general_bleu):
             value = -math.inf
-        is_best = state.record(Score(value, result.loss, state.step), self.settings.keep_best)
+        is_best = state.record(ValidationScore(value, result.loss, state.step), self.settings.keep_best)
         scores = {f"valid_{name}": score for name, score in result.all_scores.items()}
         self.files.log(state, scores | {"valid_perplexity": result.perplexity})
         self.table.add(

@@ -17,7 +17,7 @@ from mtformer.text.pairs import Drops, Example, SentencePair
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 # Returns the log odds of sources for being misaligned with the targets at other places, if half of all pairs were.
-Score = Callable[[Places, Places], Floats]
+Scorer = Callable[[Places, Places], Floats]
 
 _BORDER = 15.0  # log odds that a passage must gain, at its beginning and at its end
 _MOST = 5.0  # log odds of a pair that count: no pair may decide for its neighbours
@@ -82,7 +82,7 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     return _filled([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])
 
 
-def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Score:
+def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Scorer:
     def score(sources: Places, targets: Places) -> Floats:
         places = zip(sources.tolist(), targets.tolist(), strict=True)
         return learned.misalignment([SentencePair(pairs[source].src, pairs[target].tgt) for source, target in places])
@@ -90,7 +90,7 @@ def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Score:
     return score
 
 
-def align(score: Score, log_odds: Floats) -> list[Passage]:
+def align(score: Scorer, log_odds: Floats) -> list[Passage]:
     """Divide a text into passages by how far away the translations of their sources stand.
 
     Shifts are tried on sample lines of misaligned passages. A shift that yields translations is then scored on the
@@ -172,7 +172,7 @@ class _Found(NamedTuple):
     end: int
 
 
-def _find_shift(score: Score, n_pairs: int, passage: Passage, near: int) -> _Found | None:
+def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> _Found | None:
     """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage."""
     for first in _places(passage):
         end = min(first + _TRIED, passage.end)
@@ -200,7 +200,7 @@ def _places(passage: Passage) -> Iterator[int]:
         n_parts *= 2
 
 
-def _extend(costs: Floats, score: Score, found: _Found) -> None:
+def _extend(costs: Floats, score: Scorer, found: _Found) -> None:
     """Score the lines of a shift, and those before and after them as long as most are translations."""
     shift, lowest, highest = found.shift, max(0, -found.shift), len(costs) - max(0, found.shift)
 
@@ -271,7 +271,7 @@ def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
     return Filters([MISALIGNED], part.languages, sample=text).learned
 
 
-def score_by_lengths(pairs: Sequence[SentencePair]) -> Score:
+def score_by_lengths(pairs: Sequence[SentencePair]) -> Scorer:
     """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
 
     They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
