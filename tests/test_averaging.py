@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
+from mtformer.training.validation import Validation, Validator
 
 
 def test_the_moving_average_is_its_formula() -> None:
@@ -44,14 +46,25 @@ def test_an_average_is_loaded_by_name_in_whatever_order() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run with the checkpoints of its last three and best two validations."""
-    settings: dict[str, Any] = {"max_steps": 60, "validate_every": 5, "keep_last": 3, "keep_best": 2}
-    rates: dict[str, Any] = {
-        "schedule": "constant",
-        "learning_rate": 1.0,
-        "early_stopping_patience": None,
-    }  # too large after the warm-up: the best comes early
-    project = make_project(tmp_path_factory.mktemp("run"), **settings, **rates, early_stopping_metric="loss")
-    result = project.mtformer("train", project.config)
+    project = make_project(
+        tmp_path_factory.mktemp("run"),
+        max_steps=60,
+        validate_every=5,
+        keep_last=3,
+        keep_best=2,
+        early_stopping_patience=None,
+        early_stopping_metric="loss",
+    )
+    losses = chain([3.0, 1.0, 3.0, 2.0], repeat(4.0))
+    validate = Validator.validate
+
+    def validate_with_given_loss(*arguments: Any) -> Validation:
+        result = validate(*arguments)
+        return replace(result, scores={**result.scores, "loss": next(losses)})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Validator, "validate", validate_with_given_loss)
+        result = project.mtformer("train", project.config)
     assert result.status == 0, result.stderr
     return project
 
