@@ -353,6 +353,10 @@ def test_a_head_is_chosen_even_if_no_word_says_anything_about_its_translation() 
     assert len(chosen_by(lambda _: torch.ones(2, 2, 2, 2), sources, targets)) == 1
 
 
+def test_no_head_is_chosen_by_long_pairs_alone() -> None:
+    assert chosen_by(lambda _: torch.ones(2, 2, 101, 101), [[10] * 100 + [EOS_ID]], [[20] * 100]) == []
+
+
 def chosen_by(
     weights: Callable[[int], torch.Tensor], sources: list[list[int]], targets: list[list[int]]
 ) -> list[AlignmentHead]:

@@ -85,9 +85,12 @@ def choose_heads(
         targets: ids without EOS.
 
     Returns:
-        At least one head.
+        One head or more; none if no pair is of a usual length.
     """
-    src, tgt, weights, heads = _all_weights(model, *_sample(sources, targets))
+    sources, targets = _sample(sources, targets)
+    if not sources:
+        return []
+    src, tgt, weights, heads = _all_weights(model, sources, targets)
     chosen: list[int] = []
     best, total = -math.inf, np.zeros_like(weights[0])  # a gain of nothing may be negative, by rounding
     while len(chosen) < len(heads):
@@ -119,10 +122,8 @@ def _all_weights(
     """Return source tokens (N, S), target tokens (N,), weights (C, N, S) and the C candidates, for N target tokens."""
     predicting = all_heads(model.architecture)
     heads = [*predicting, *(head.model_copy(update={"reading": True}) for head in predicting)]
-    longest = max((len(src) for src in sources), default=1) - 1  # EOS says nothing about a word
-    src_parts = [np.empty((0, longest), np.int64)]
-    tgt_parts = [np.empty(0, np.int64)]
-    parts = [np.empty((len(heads), 0, longest), np.float32)]
+    longest = max(map(len, sources)) - 1  # EOS says nothing about a word
+    src_parts, tgt_parts, parts = [], [], []
     for i, weights in cross_attention(model, sources, targets):
         src, tgt = np.array(sources[i][:-1]), np.array(targets[i])
         padding = (0, longest - len(src))
@@ -136,11 +137,11 @@ def _all_weights(
 def _information(src: NDArray[np.int64], tgt: NDArray[np.int64], weights: NDArray[np.float32]) -> float:
     """Return the mutual information in nats of target tokens (N,) and the source tokens with the most weight (N, S)."""
     linked = np.take_along_axis(src, weights.argmax(axis=1)[:, None], axis=1)[:, 0]
-    both = linked * (tgt.max(initial=0) + 1) + tgt
+    both = linked * (tgt.max() + 1) + tgt
     return _entropy(linked) + _entropy(tgt) - _entropy(both)
 
 
 def _entropy(values: NDArray[np.int64]) -> float:
     _, counts = np.unique(values, return_counts=True)
-    shares = counts / max(1, len(values))
+    shares = counts / len(values)
     return float(-(shares * np.log(shares)).sum())
