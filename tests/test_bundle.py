@@ -410,6 +410,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a search of gigabytes": (edit_header(search__batch_tokens=2**20), INVALID + "search.batch_tokens: Input"),
     "endless beams": (edit_header(search__beam_size=256), INVALID + "search.beam_size: Input"),
     "a path as language": (edit_header(tgt_lang="../../etc"), INVALID + "tgt_lang: String should match pattern"),
+    "one language": (edit_header(languages={"en": "<en>"}), INVALID + "languages has only one language"),
     "no real scores": (edit_header(scores={"bleu": "high"}), INVALID + "scores.bleu: Input should be a valid number"),
 }
 

@@ -271,7 +271,9 @@ class Header(Stored):
         return tokenizer.with_prefixes(tokenizer.prefixes_of(tokens.src, tokens.tgt))
 
     @model_validator(mode="after")
-    def _has_the_heads(self) -> "Header":
+    def _fits_together(self) -> "Header":
+        if len(self.languages) == 1:
+            raise ValueError("languages has only one language: no translation is possible")
         n_layers, n_heads = self.architecture.n_decoder_layers, self.architecture.n_heads
         if any(chosen.layer >= n_layers or chosen.head >= n_heads for chosen in self.alignment_heads):
             raise ValueError("alignment_heads names a head that the model does not have")
