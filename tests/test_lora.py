@@ -23,7 +23,15 @@ from mtformer.engines.loading import load_model
 from mtformer.engines.torch import TorchEngine
 from mtformer.model import packing
 from mtformer.model.inference import InferenceModel
-from mtformer.model.lora import LowRank, adapt, adapted, merged, stacked_matrices, trained_parameters
+from mtformer.model.lora import (
+    LowRank,
+    adapt,
+    adapted,
+    adapter_shapes,
+    merged,
+    stacked_matrices,
+    trained_parameters,
+)
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import model_weights, tensors_below
@@ -294,10 +302,11 @@ def test_a_damaged_adapter_is_refused(tuned: RunFolder, tmp_path: Path, changes:
 def test_an_adapter_with_parameters_of_another_shape_is_refused(base: Path, tuned: RunFolder, tmp_path: Path) -> None:
     adapter = load_adapter(tuned.adapter)
     name = next(iter(adapter.weights))
-    wrong = {**adapter.weights, name: torch.zeros(3, 3)}
-    save_adapter(tmp_path / "wrong.safetensors", type(adapter)(wrong, adapter.header, adapter.base))
-    with pytest.raises(UserError, match="do not fit"):
-        load_adapted(base, tmp_path / "wrong.safetensors")
+    empty = {name: torch.zeros(shape) for name, shape in adapter_shapes(load_bundle(base).model, 0)}
+    for wrong in ({**adapter.weights, name: torch.zeros(3, 3)}, empty):
+        save_adapter(tmp_path / "wrong.safetensors", replace(adapter, weights=wrong))
+        with pytest.raises(UserError, match="do not fit"):
+            load_adapted(base, tmp_path / "wrong.safetensors")
 
 
 def test_files_that_are_no_adapter_are_refused(base: Path, tmp_path: Path) -> None:

@@ -141,5 +141,5 @@ def _require_shapes(weights: Mapping[str, Tensor], bundle: Bundle) -> None:
     """
     found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     rank = next((shape[1] for name, shape in found.items() if name.endswith(".up")), 0)
-    if found != dict(adapter_shapes(bundle.model, rank)):
+    if not rank or found != dict(adapter_shapes(bundle.model, rank)):
         raise UserError("the adapter is damaged: its parameters do not fit the model's")
