@@ -371,7 +371,10 @@ def test_a_damaged_exported_model_is_an_error(trained: Project, folder: Path, tm
     assert "damaged: cannot read shared_vocabulary.json: No such" in message("shared_vocabulary.json", None)
     assert "there is no model at" in message("model.bin", None)
     assert "mtformer.json is damaged" in message("mtformer.json", json.dumps(settings | {"src_lang": 1}))
-    assert "this exported model is damaged: mtformer.json is damaged" in message("mtformer.json", "[")
+    for changed in ({"n_positions": "many"}, {"files": ["model.bin"]}, {"files": {"model.bin": "/dev/zero"}}):
+        assert "mtformer.json is damaged" in message("mtformer.json", json.dumps(settings | changed))
+    for text in ("[", "[]", "[" * 200_000):
+        assert "this exported model is damaged: mtformer.json is damaged" in message("mtformer.json", text)
     newer = json.dumps(settings | {"format": "mtformer-ctranslate2-9"})
     assert "has format mtformer-ctranslate2-9, this version of mtformer reads" in message("mtformer.json", newer)
 

@@ -3,10 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import EXPORT_SETTINGS
+from mtformer.model.architecture import Stored
 from mtformer.support import __version__
 from mtformer.support.cache import checked_once
 from mtformer.support.errors import UserError
@@ -40,6 +43,15 @@ class ExportedModel:
     digest: str
     quantization: str
     n_positions: int | None
+
+
+class _Settings(Stored):
+    """What ``mtformer.json`` says of the files beside it; see :func:`write_settings`."""
+
+    bundle: str
+    quantization: str
+    n_positions: int | None
+    files: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]]
 
 
 def describe_tags(header: Header) -> str:
@@ -89,16 +101,15 @@ def read_folder(path: Path) -> ExportedModel:
             raise UserError(
                 f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {_AGAIN}"
             )
-        for name, digest in settings["files"].items():
+        header, ours = Header.model_validate_json(json.dumps(settings)), _Settings.model_validate(settings)
+        for name, digest in ours.files.items():
             if Path(name).name != name or not _is_intact(path / name, digest):
                 raise _damaged(path, f"{name} is not the file that was written")
-        header = Header.model_validate_json(json.dumps(settings))
         tokenizer = header.make_tokenizer(tokenizer_models(path))
-        bundle, quantization = str(settings["bundle"]), str(settings["quantization"])
-        return ExportedModel(path, header, tokenizer, bundle, quantization, settings["n_positions"])
+        return ExportedModel(path, header, tokenizer, ours.bundle, ours.quantization, ours.n_positions)
     except OSError as error:
-        raise _damaged(path, f"cannot read {Path(error.filename).name}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _damaged(path, f"cannot read {Path(error.filename or path).name}: {error.strerror}") from None
+    except (ValueError, AttributeError, RecursionError):
         raise _damaged(path, f"{EXPORT_SETTINGS} is damaged") from None
 
 
