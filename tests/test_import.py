@@ -123,6 +123,7 @@ BAD = {
     "a config that is no object": (write("config.json", b"[]"), "contains no JSON object"),
     "another type": (set_config(model_type="bart"), "model_type = bart cannot be imported; known are marian"),
     "no type": (set_config(model_type=None), "a config.json without model_type cannot be imported; known are marian"),
+    "a type that is no text": (set_config(model_type=["marian"]), "model_type = ['marian'] cannot be imported"),
     "code of its own": (set_config(auto_map={"AutoModel": "x"}), "code of its own"),
     "embeddings that are not scaled": (set_config(scale_embedding=False), "scale_embedding = false"),
     "a missing key": (set_config(d_model=None), "lacks d_model"),
@@ -133,6 +134,7 @@ BAD = {
     ),
     "sides that differ": (set_config(encoder_ffn_dim=81), "ffn_dim = 81 in the encoder and 80 in the decoder"),
     "an unknown activation": (set_config(activation_function="gelu_new"), "activation_function = gelu_new"),
+    "an activation that is no text": (set_config(activation_function=[]), "damaged or not those of such a model"),
     "a start that is no id": (set_config(decoder_start_token_id="x"), "is not an id"),
     "a start beyond the vocabulary": (set_config(decoder_start_token_id=10**6), "beyond the vocabulary"),
     "another tokenizer": (
@@ -158,11 +160,36 @@ BAD = {
         write("generation_config.json", b'{"num_beams": 5, "length_penalty": 1e9}'),
         "num_beams = 5 and length_penalty = 1000000000.0 are not settings of a search",
     ),
+    "a search without end": (
+        write("generation_config.json", b'{"num_beams": Infinity}'),
+        "are not settings of a search",
+    ),
     "a vocabulary beyond reason": (set_config(vocab_size=10**12), "vocab_size = 1000000000000 is not a size"),
     "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
     "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
     "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is not a vocabulary"),
     "an id beyond reason": (write("vocab.json", b'{"a": 99999999999}'), "is not a vocabulary"),
+    "special tokens that are no texts": (
+        write("tokenizer_config.json", b'{"additional_special_tokens": [7]}'),
+        "damaged or not those of such a model",
+    ),
+    "a fast tokenizer with numbers for tokens": (
+        write(
+            "tokenizer.json",
+            b'{"added_tokens": [], "normalizer": null, "pre_tokenizer": "\\u2581", '
+            b'"model": {"unk_id": 0, "vocab": [[7, 0.5]]}}',
+        ),
+        "this is not a fast tokenizer",
+    ),
+    "a fast tokenizer with an id beyond reason": (
+        write(
+            "tokenizer.json",
+            b'{"added_tokens": [], "normalizer": null, "pre_tokenizer": "\\u2581", '
+            b'"model": {"merges": [], "vocab": {"a": 99999999999}}}',
+        ),
+        "this is not a fast tokenizer",
+    ),
+    "an index without names": (only(f"{WEIGHTS}.index.json", b'{"weight_map": {"a": 7}}'), "7 is missing"),
     "files elsewhere": (only(f"{WEIGHTS}.index.json", b'{"weight_map": {"a": "../x"}}'), "outside the model's folder"),
     "a pickle with code": (
         only("pytorch_model.bin", b"\x80\x04cos\nsystem\n(S'false'\ntR."),
@@ -257,6 +284,12 @@ def test_double_precision_becomes_single(intact: Path, tmp_path: Path) -> None:
     write_model(read_model(str(folder)), tmp_path)
     single, loaded = read_model(str(intact)).tensors, weights(load_bundle(tmp_path / WEIGHTS).model)
     assert all(torch.equal(loaded[name], tensor) for name, tensor in single.items())
+
+
+def test_special_tokens_may_be_listed_by_what_they_are_for(intact: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    write("tokenizer_config.json", b'{"extra_special_tokens": {"first": "__en__", "second": "__de__"}}')(folder)
+    assert read_model(str(folder)).header.languages == {"en": "__en__", "de": "__de__"}
 
 
 def test_null_is_no_setting_of_the_search(intact: Path, tmp_path: Path) -> None:

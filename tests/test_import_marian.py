@@ -1,6 +1,7 @@
 """Models of Marian compute here what they compute there."""
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,13 @@ def cut(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:5_000])
 
 
+def name_vocabulary(folder: Path, text: str) -> None:
+    """Give the model a vocabulary that says the ids of SentencePiece's tokens."""
+    (folder / "vocab.yml").write_text(text)
+    shutil.copy(folder / "vocab.spm", folder / "source.spm")
+    (folder / "model.npz.decoder.yml").write_text(yaml.safe_dump({"vocabs": ["vocab.yml"]}))
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "model.npz is damaged or no model of Marian: it is not an archive of arrays": cut,
     "there is no file": lambda folder: (folder / "model.npz").unlink(),
@@ -236,6 +244,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
         folder / "vocab.spm", 60
     ),
     "vocab.spm is not a vocabulary of Marian": lambda folder: (folder / "vocab.spm").write_bytes(b"\x0a\xff"),
+    "vocab.yml is not a vocabulary of Marian": lambda folder: name_vocabulary(folder, "a: 99999999999"),
+    "model.npz.decoder.yml contains no options": lambda folder: (folder / "model.npz.decoder.yml").write_text(
+        "version: 2024-13-01"
+    ),
     "lacks special:model.yml": lambda folder: np.savez(folder / "model.npz", Wemb=np.zeros((2, 2))),
     "nothing says which languages": lambda folder: None,
 }

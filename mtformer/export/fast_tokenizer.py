@@ -2,10 +2,12 @@
 
 import base64
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mtformer.export.imported import MAX_VOCABULARY
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import BPE, UNIGRAM, Kind, Token, make_model
 from mtformer.text.tokenizer.vocabulary import byte_of
@@ -26,14 +28,15 @@ def read_fast_tokenizer(path: Path) -> tuple[bytes, dict[int, str], list[str]]:
             raise UserError(f"{path}: a tokenizer of the kind {kind} without ▁ for spaces cannot be imported")
         tokens = _unigram(model) if kind == "Unigram" else _bpe(model)
         character_map = next(_character_maps(content["normalizer"]), b"")
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        texts = dict(enumerate(token.text for token in tokens))
+        special = set(added.values())
+        own = [Token("<unk>", kind=Kind.UNKNOWN), Token("<s>", kind=Kind.CONTROL), Token("</s>", kind=Kind.CONTROL)]
+        own += [token for token in tokens if token.text not in special]
+        algorithm = UNIGRAM if kind == "Unigram" else BPE
+        made = make_model(own, algorithm=algorithm, character_map=character_map, rule="")
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
         raise UserError(f"{path}: this is not a fast tokenizer: {error}") from None
-    texts = dict(enumerate(token.text for token in tokens))
-    special = set(added.values())
-    own = [Token("<unk>", kind=Kind.UNKNOWN), Token("<s>", kind=Kind.CONTROL), Token("</s>", kind=Kind.CONTROL)]
-    own += [token for token in tokens if token.text not in special]
-    algorithm = UNIGRAM if kind == "Unigram" else BPE
-    return make_model(own, algorithm=algorithm, character_map=character_map, rule=""), texts | added, [*added.values()]
+    return made, texts | added, [*added.values()]
 
 
 def _unigram(model: dict[str, Any]) -> list[Token]:
@@ -46,6 +49,8 @@ def _bpe(model: dict[str, Any]) -> list[Token]:
     for rank, merge in enumerate(model["merges"]):
         ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
     by_id = {i: text for text, i in model["vocab"].items()}
+    if max(by_id) >= MAX_VOCABULARY:
+        raise ValueError(f"{max(by_id)} is no id of a token")
     texts = [by_id.get(i, f"<unused{i}>") for i in range(max(by_id) + 1)]
     return [Token(text, float(-ranks.get(text, len(ranks) + i)), _kind(text, model)) for i, text in enumerate(texts)]
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from mtformer.export.fast_tokenizer import read_fast_tokenizer
-from mtformer.export.imported import Tokens, read_json
+from mtformer.export.imported import MAX_VOCABULARY, Tokens, read_json
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.adopt import require_usable
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.vocabulary import RULES
 
-_MAX_VOCABULARY = 2**20  # tokens
 _TARGET = re.compile(r">>(\w+)<<")
 _LANGUAGE_TOKEN = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]{2,4})?)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 SENTENCEPIECE = ("sentencepiece.bpe.model", "spiece.model")
@@ -42,7 +41,7 @@ def read_tokenizer_files(folder: Path, config: Mapping[str, Any]) -> Tokens:
     else:
         by_id = _ids(folder, model, special, config)
     size = config["vocab_size"]
-    if type(size) is not int or size > _MAX_VOCABULARY:
+    if type(size) is not int or size > MAX_VOCABULARY:
         raise UserError(f"vocab_size = {size} is not a size of a vocabulary that can be imported")
     vocabulary = [by_id.get(i, f"<unused_{i}>") for i in range(size)]
     languages = {}
@@ -70,7 +69,7 @@ def _ids(folder: Path, model: bytes, special: Sequence[str], config: Mapping[str
 def _read_vocabulary(path: Path) -> dict[int, str]:
     """Return the tokens by id of a file that has the ids by token."""
     ids = read_json(path)
-    if not ids or not all(type(i) is int and 0 <= i < _MAX_VOCABULARY for i in ids.values()):
+    if not ids or not all(type(i) is int and 0 <= i < MAX_VOCABULARY for i in ids.values()):
         raise UserError(f"{path} is not a vocabulary: tokens with their ids")
     return {i: text for text, i in ids.items()}
 
@@ -81,12 +80,13 @@ def _special_tokens(folder: Path) -> list[str]:
     added = settings.get("added_tokens_decoder", {})
     listed = [added[i] for i in sorted(added, key=int)]
     for name in ("extra_special_tokens", "additional_special_tokens"):
-        listed += settings.get(name) or []
+        tokens = settings.get(name) or []
+        listed += tokens.values() if isinstance(tokens, dict) else tokens  # by what they are for
     listed.append(settings.get("mask_token") or SPECIAL_TOKENS[0])
-    texts = [token["content"] if isinstance(token, dict) else token for token in listed]
+    texts: list[Any] = [token.get("content") if isinstance(token, dict) else token for token in listed]
     special = [token for token in dict.fromkeys(texts) if token not in SPECIAL_TOKENS]
     if (folder / "vocab.json").is_file() and not any(map(_LANGUAGE_TOKEN.fullmatch, special)):
-        codes = _M2M_LANGUAGES[settings.get("language_codes") or "m2m100"]
+        codes = _M2M_LANGUAGES.get(settings.get("language_codes") or "m2m100", "")
         special += [f"__{code}__" for code in codes.split()]
     return special
 

@@ -67,6 +67,8 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         raise UserError(f"{folder / 'config.json'} lacks {error.args[0]}") from None
     except ValidationError as error:
         raise UserError(f"{folder / 'config.json'}: {first_problem(error)}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"the settings in {folder} are damaged or not those of such a model: {error}") from None
     with open_tensors(folder) as theirs:
         bias = theirs.get("final_logits_bias")
         has_bias = bias is not None and bool(bias.any())
@@ -112,7 +114,7 @@ def family_of(config: Mapping[str, Any]) -> Family:
     """
     if "auto_map" in config:
         raise UserError("this model brings code of its own (auto_map, trust_remote_code), which is never run")
-    kind = config.get("model_type")
+    kind = str(config.get("model_type") or "")
     if kind not in FAMILIES:
         what = f"model_type = {kind}" if kind else "a config.json without model_type"
         raise UserError(f"{what} cannot be imported; known are {', '.join(FAMILIES)}")

@@ -16,7 +16,7 @@ from torch import Tensor
 from mtformer.bundle.header import Header, first_problem
 from mtformer.config.sources import LanguagePair
 from mtformer.export.huggingface_tokens import targets_in
-from mtformer.export.imported import Imported, Tokens, directions, languages_of, search_defaults
+from mtformer.export.imported import MAX_VOCABULARY, Imported, Tokens, directions, languages_of, search_defaults
 from mtformer.model.architecture import Architecture
 from mtformer.model.weights import without_weights
 from mtformer.support.errors import UserError
@@ -132,7 +132,7 @@ def _settings(path: Path) -> dict[str, Any]:
 def _yaml(what: str, text: bytes) -> dict[str, Any]:
     try:
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, ValueError):  # the latter of a date such as 2024-13-01
         content = None
     if not isinstance(content, dict):
         raise UserError(f"{what} contains no options")
@@ -203,6 +203,8 @@ def _vocabulary(file: Path, spm: Path) -> tuple[bytes, list[str]]:
             return model, [token.text for token in read_tokens(model)]
         ids = yaml.load(content, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # to which all keys are texts
         by_id = {int(i): text for text, i in ids.items()}
+        if not all(0 <= i < MAX_VOCABULARY for i in by_id):
+            raise ValueError
     except OSError as error:
         wanted = "" if is_spm else f", with which {file.name} splits texts"
         raise UserError(f"cannot read {error.filename}{wanted}: {error.strerror}") from None

@@ -14,6 +14,7 @@ from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
 from mtformer.support.errors import UserError
 from mtformer.text.languages import language_code
 
+MAX_VOCABULARY = 2**20  # tokens
 _IN_NAME = re.compile(r"(?:^|[-_/])([A-Za-z]{2,3})-([A-Za-z]{2,3})$")
 
 
@@ -67,7 +68,7 @@ def search_defaults(settings: Mapping[str, Any], beam: str, penalty: str, n_forc
             length_penalty_offset=n_forced,
             **usual.model_dump(include={"max_length_factor", "max_length_offset", "batch_tokens"}),
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = " and ".join(f"{name} = {value}" for name, value in values.items())
         raise UserError(f"{shown} are not settings of a search") from None
 

@@ -64,7 +64,7 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
                 raise UserError(f"{path} is missing: the model's files are not complete") from None
             except UnpicklingError:
                 raise UserError(f"{path} is damaged, or contains other things than weights by name") from None
-            except (SafetensorError, RuntimeError, EOFError, OSError) as error:
+            except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as error:
                 raise UserError(f"{path} is damaged or no file of weights: {str(error).splitlines()[0]}") from None
             files |= dict.fromkeys(file.keys(), file)
             of_names |= dict.fromkeys(file.keys(), path)
@@ -83,7 +83,7 @@ def weight_paths(folder: Path) -> list[Path]:
         index = folder / f"{name}.index.json"
         if index.is_file():
             try:
-                names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+                names = set(map(str, json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
             except (ValueError, LookupError, TypeError, AttributeError):
                 raise UserError(f"{index} is damaged") from None
             if wrong := [name for name in names if Path(name).name != name]:
