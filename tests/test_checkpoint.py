@@ -208,6 +208,10 @@ def test_a_damaged_checkpoint_is_skipped_with_a_warning(
     training.update()
     newest = training.save(tmp_path, 2, epoch=8)
     DAMAGES[damage](newest)
+    found = newest_checkpoint(tmp_path, with_tensors=False)
+    assert found is not None
+    assert (found.state, found.tensors) == ({"step": 1, "epoch": 7}, {})
+    caplog.clear()
 
     other = Training(seed=2)
     assert other.load(tmp_path) == {"step": 1, "epoch": 7}

@@ -226,6 +226,6 @@ def test_a_checkpoint_of_another_version_is_reported(
     assert saved.tokenizer.src_model
     folder.joint_tokenizer.write_bytes(saved.tokenizer.src_model)
     without_epoch = Checkpoint(folder.checkpoints / "step-000001", {"step": 1}, {})
-    monkeypatch.setattr("mtformer.training.history.newest_checkpoint", lambda folder: without_epoch)
+    monkeypatch.setattr("mtformer.training.history.newest_checkpoint", lambda folder, with_tensors: without_epoch)
     with pytest.raises(UserError, match="another version of mtformer"):
         load_saved_run(folder)

@@ -53,7 +53,7 @@ def step_of(checkpoint: Path) -> int:
 
 
 class Checkpoint(NamedTuple):
-    """The contents of a checkpoint, as training wrote them."""
+    """The contents of a checkpoint, as training wrote them; no tensors if only the state was asked for."""
 
     path: Path
     state: dict[str, Any]
@@ -64,7 +64,7 @@ class DamagedCheckpointError(UserError):
     """The contents of a checkpoint are not those that were written."""
 
 
-def newest_checkpoint(folder: Path) -> Checkpoint | None:
+def newest_checkpoint(folder: Path, *, with_tensors: bool = True) -> Checkpoint | None:
     """Read the newest intact checkpoint, or return None if there are no checkpoints.
 
     Newer ones that are damaged are skipped with a warning.
@@ -75,7 +75,7 @@ def newest_checkpoint(folder: Path) -> Checkpoint | None:
     damaged: list[str] = []
     for path in list_checkpoints(folder):
         try:
-            checkpoint = load_checkpoint(path)
+            checkpoint = load_checkpoint(path, with_tensors=with_tensors)
         except DamagedCheckpointError as error:
             damaged.append(str(error))
             continue
@@ -95,7 +95,7 @@ def newest_checkpoint(folder: Path) -> Checkpoint | None:
     return None
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path, *, with_tensors: bool = True) -> Checkpoint:
     """Read a checkpoint.
 
     Raises:
@@ -108,7 +108,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         state = json.loads((path / STATE).read_bytes())
         if not isinstance(state, dict) or state.pop("digest", None) != checkpoint_digest(state, path / TENSORS):
             raise ValueError("its contents are not those that were written")
-        return Checkpoint(path, state, load_file(path / TENSORS))
+        return Checkpoint(path, state, load_file(path / TENSORS) if with_tensors else {})
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         reason = f"{Path(error.filename).name} is missing" if isinstance(error, OSError) else error
         raise DamagedCheckpointError(f"the checkpoint {path} is damaged: {reason}") from error
@@ -119,7 +119,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 def best_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of the best validations that are kept, best first."""
-    newest = newest_checkpoint(folder)
+    newest = newest_checkpoint(folder, with_tensors=False)
     steps = [step for _, _, step in newest.state["best_scores"]] if newest else []
     paths = {step_of(path): path for path in list_checkpoints(folder)}
     return [paths[step] for step in steps if step in paths]

@@ -73,7 +73,7 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
         config, tokenizer = _saved_config(folder), _saved_tokenizer(folder)
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
-    newest = newest_checkpoint(folder.checkpoints)
+    newest = newest_checkpoint(folder.checkpoints, with_tensors=False)
     try:
         step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
     except KeyError:
