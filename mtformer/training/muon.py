@@ -75,11 +75,7 @@ class Muon(torch.optim.Muon):
         updates = orthogonalize(torch.cat(moments).to(self._dtype), group["ns_coefficients"], group["ns_steps"])
         decay, rate = 1 - group["lr"] * group["weight_decay"], group["lr"] * 0.2 * math.sqrt(max(shape))
         for parameter, update in zip(parameters, updates.split([len(moment) for moment in moments]), strict=True):
-            parameter.mul_(decay)
-            if isinstance(rate, Tensor):  # in a graph
-                parameter.sub_(update.flatten(0, 1).to(parameter.dtype) * rate)
-            else:
-                parameter.add_(as_kept(update.flatten(0, 1), parameter), alpha=-rate)
+            parameter.mul_(decay).sub_(as_kept(update.flatten(0, 1), parameter).to(parameter.dtype) * rate)
 
     def _momentum(self, parameter: nn.Parameter, group: dict[str, Any]) -> Tensor:
         """Add the gradient to the momentum and return Nesterov's look-ahead of it."""
