@@ -12,7 +12,7 @@ from mtformer.config import ResolvedConfig
 from mtformer.data.training import TrainingData
 from mtformer.model.lora import merged, trained_parameters
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import load_weights
+from mtformer.model.weights import load_weights, with_weights
 from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, newest_checkpoint, saved_weights, step_of
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
@@ -115,15 +115,19 @@ class RunFiles:
             path.replace(path.with_name(f"{path.name}.damaged"))
         checkpoints = {step_of(path): path for path in list_checkpoints(self._folder.checkpoints)}
         step = best.step if best.step in checkpoints else max(checkpoints)
-        model = copy.deepcopy(current) if self._settings.lora else Transformer(current.architecture)
-        load_weights(trained_parameters(model), saved_weights(checkpoints[step]))
+        tensors = saved_weights(checkpoints[step])
+        if self._settings.lora:
+            model = copy.deepcopy(current).eval()
+            load_weights(trained_parameters(model), tensors)
+        else:
+            model = with_weights(current.architecture, tensors)
         lines = (line for line in self._journal.read() if line["step"] == step and "valid_loss" in line)
         scores = {
             name.removeprefix("valid_"): score
             for name, score in next(lines, {}).items()
             if name.startswith("valid_") and name != "valid_perplexity" and score is not None
         }
-        self.save_bundle(model.eval(), scores, step)
+        self.save_bundle(model, scores, step)
         log.warning("%s was missing or damaged: written again from the checkpoint of step %d", path, step)
 
     def save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
