@@ -7,11 +7,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import Project
+from faults import unreadable
 
 from mtformer.bundle.format import load_bundle
 from mtformer.runs.folder import Journal, RunFolder
@@ -19,6 +21,7 @@ from mtformer.support.errors import MtformerError, UserError
 
 HOLDER = """
 import subprocess, sys
+from collections.abc import Callable
 from pathlib import Path
 from mtformer.runs.folder import RunFolder
 with RunFolder(Path(sys.argv[1])).lock():
@@ -198,6 +201,16 @@ def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:
     assert not journal.has_validations()
     journal.write({"step": 2, "valid_loss": 1.0})
     assert journal.has_validations()
+
+
+@pytest.mark.parametrize("use", [Journal.read, Journal.has_validations, lambda journal: journal.cut(1)])
+def test_a_journal_that_cannot_be_read_is_an_error_in_a_sentence(
+    use: Callable[[Journal], object], tmp_path: Path
+) -> None:
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.write({"step": 1})
+    with unreadable("metrics.jsonl", errno.EIO), pytest.raises(UserError, match=f"cannot read {journal.path}: "):
+        use(journal)
 
 
 def test_damaged_lines_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

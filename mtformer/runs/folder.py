@@ -41,17 +41,22 @@ class Journal:
         Raises:
             UserError: the file cannot be read.
         """
+        lines = self._lines()
+        damaged = [n for n, (line, values) in enumerate(lines, 1) if line.endswith(b"\n") and values is None]
+        if damaged:
+            shown = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
+            log.warning("%s is damaged, and read without line %s", self.path, shown)
+        return [values for _, values in lines if values is not None]
+
+    def _lines(self) -> list[tuple[bytes, dict[str, Any] | None]]:
+        """Return the lines, and the object on each; None on a damaged one."""
         try:
             lines = self.path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise UserError(f"cannot read {self.path}: {error.strerror}") from error
-        damaged = [n for n, line in enumerate(lines, 1) if line.endswith(b"\n") and not math.isfinite(_step_of(line))]
-        if damaged:
-            shown = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
-            log.warning("%s is damaged, and read without line %s", self.path, shown)
-        return [json.loads(line) for line in lines if math.isfinite(_step_of(line))]
+        return [(line, _parsed(line)) for line in lines]
 
     def write(self, values: dict[str, Any]) -> None:
         """Add a line; non-finite numbers become null, as JSON has none.
@@ -77,7 +82,7 @@ class Journal:
 
     def has_validations(self) -> bool:
         """Return whether a line contains validation scores."""
-        return self.path.is_file() and _has_scores(self.path.read_bytes())
+        return any(map(_has_scores, self.read()))
 
     def cut(self, last_step: int, *, is_validated: bool = True) -> None:
         """Remove the lines of later steps, which will be repeated, and lines that a crash has cut off.
@@ -86,24 +91,28 @@ class Journal:
             last_step: the last step that will not be repeated.
             is_validated: whether its validation will not be repeated either.
         """
+
+        def is_kept(values: dict[str, Any]) -> bool:
+            is_repeated = values["step"] == last_step and not is_validated and _has_scores(values)
+            return values["step"] <= last_step and not is_repeated
+
         if self.path.is_file():
-            lines = [line for line in self.path.read_bytes().splitlines(keepends=True) if _step_of(line) <= last_step]
-            kept = b"".join(
-                line for line in lines if is_validated or _step_of(line) < last_step or not _has_scores(line)
-            )
+            kept = b"".join(line for line, values in self._lines() if values is not None and is_kept(values))
             write_atomically(self.path, partial(Path.write_bytes, data=kept))
 
 
-def _has_scores(text: bytes) -> bool:
-    """Tell whether ``text`` comes from a validation."""
-    return b'"valid_loss"' in text or b'"samples"' in text
+def _has_scores(values: dict[str, Any]) -> bool:
+    """Tell whether a line comes from a validation."""
+    return "valid_loss" in values or "samples" in values
 
 
-def _step_of(line: bytes) -> float:
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the object on a line; None if it is damaged."""
     try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+        values: dict[str, Any] = json.loads(line)
+        return values if math.isfinite(values["step"]) else None
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
 
 
 class RunFolder:
