@@ -181,6 +181,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "Visit a-b.co.uk/c_d?e=1. IBAN DE89 3704 0044 0532 0130 00, ISBN 978-3-16-148410-0",
             "-5 °C (−3,7), -1, -€50, -1,5 m, 3-5, A-5, e-5, - 5, –7",
             "They call Gołǰb-Ǧołǰb and Gołǰb-Hotels",
+            "COVID-19-Pandemie, H1N1- or CO₂-Überschuss, python3-dev, XÖV-Reform und XÖV-REFORM",
+            "x² + v₀ auf 5 m² mit (H₂O), Ca²⁺-Ionen und Wort²",
             "1.250,50 € für 1 kg, $5, EUR 3 oder 20 °C, 1,5 km/h, 3 m/s, 2\u00a0m², 7 Meter, 5 EUR",
             "1,250.50 ★. 3,500",
             "1.5 " * 20,

@@ -10,6 +10,11 @@ _NO_URL = r"\s<>\"'\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"  # also what is Chin
 _TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also words, and a space may be missing
 _EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
 _START, _END = rf"(?<![{LATIN}.-])", rf"(?![{LATIN}-])"
+# What a language translates after a code: the pandemic of German COVID-19-Pandemie, but not that of python3-dev
+COMPOUND = rf"-(?=[A-Za-z\u00c0-\u024f][a-z\u00df-\u024f]{{3,}}(?:-[A-Za-z\u00c0-\u024f]|(?![{LATIN}-])))"
+_TAIL, _TAIL_END = rf"(?:(?!{COMPOUND})[-_.][A-Za-z0-9]+)*", rf"(?![{LATIN}]|(?!{COMPOUND}|-\s)-)"
+_LOW, _HIGH = "\u2080-\u2089", "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"  # small digits; the upper ones with + and -
+SMALL_DIGITS = f"{_LOW}{_HIGH}"
 _HEX = "[0-9A-Fa-f]"
 # A capitalized word of four letters or more; not Spanish "siglo XX", Italian "Nel XX secolo" or World War II
 _NAME_BEFORE = "|".join(rf"(?<=[A-Z\u00c0-\u00de][a-z\u00df-\u024f]{{{n}}} )" for n in range(3, 12))
@@ -24,7 +29,9 @@ _CODES = {
     "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
     "word with digits": rf"{_START}(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # mp3, COVID-19
-    rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*)(?:[-_.][A-Za-z0-9]+)*{_END}",  # 3D
+    rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}{_TAIL_END}",  # 3D
+    "formula": rf"{_START}(?:(?=[A-Za-z()]{{1,6}}[{_LOW}])[A-Z](?:[A-Za-z{_LOW}]|\([A-Za-z{_LOW}]+\))*[{_HIGH}]*"  # CO₂
+    rf"|(?<![0-9])(?<![0-9]\s)[A-Za-z]{{1,2}}[{_HIGH}{_LOW}]+){_TAIL_END}",  # x², but not of 5 m²
     "number with letters": rf"{_START}[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*{_END}",  # 12345-AB, but not 90-PS-Motor
     "house": rf"{_START}[0-9]{{1,4}}[a-c]{_END}(?!\.?m)",  # 221b, but not 9a.m. and French 24e
     "section": rf"§§? ?[0-9]+[a-z]?(?:\([0-9]*[a-z]*\))*{_END}",

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mtformer.text.clocks import find_clocks
-from mtformer.text.codes import CODES, CURRENCY, LATIN, PLACEHOLDER
+from mtformer.text.codes import CODES, CURRENCY, LATIN, PLACEHOLDER, SMALL_DIGITS
 from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
     UNDETERMINED,
@@ -67,7 +67,7 @@ FOUND = re.compile(
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _MAY_BE_FOUND = re.compile(  # in what FOUND matches
-    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞@%{{_]|[IVX]{{2}}|://|www\.|WWW\.|\.[A-Za-z]"
+    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞{SMALL_DIGITS}@%{{_]|[IVX]{{2}}|://|www\.|WWW\.|\.[A-Za-z]"
 )
 _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")

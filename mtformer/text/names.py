@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
+from mtformer.text.codes import COMPOUND
 from mtformer.text.entities import NAME, Entity
 from mtformer.text.languages import base_language
 
@@ -14,7 +15,8 @@ CAPITALIZED, CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German 
     for between in ("[ -]", " ")
 )
 ACRONYM = re.compile(
-    r"(?<![A-Za-z0-9_\u00c0-\u017f'’-])[A-Z\u00c0-\u00d6\u00d8-\u00de]{2,6}(?![A-Za-z0-9_\u00c0-\u017f-])"
+    r"(?<![A-Za-z0-9_\u00c0-\u017f'’-])[A-Z\u00c0-\u00d6\u00d8-\u00de]{2,6}"
+    rf"(?![A-Za-z0-9_\u00c0-\u017f]|(?!{COMPOUND})-)"
 )
 _CAPITALIZED_NOUNS = ("de", "lb")
 DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
