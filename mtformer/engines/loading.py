@@ -230,7 +230,8 @@ def _load_converted(path: Path, device: str, n_threads: int | None, changes: Cha
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, n_threads: int | None, changes: Changes) -> LoadedModel:
-    from mtformer.engines.ctranslate2.engine import CTranslate2Engine, pick_device
+    from mtformer.engines.ctranslate2.engine import CTranslate2Engine
+    from mtformer.engines.ctranslate2.model import pick_device
 
     options = _options(model.header, changes)
     require_supported(options)
@@ -272,7 +273,7 @@ def suits_ctranslate2(path: Path, device: str, **changes: float | str | None) ->
         if problem != _NOT_INSTALLED:
             log.info("torch translates with this model: the package ctranslate2 %s", problem)
         return False
-    from mtformer.engines.ctranslate2.engine import pick_device
+    from mtformer.engines.ctranslate2.model import pick_device
 
     return device == "cpu" or pick_device("auto") == "cpu"
 

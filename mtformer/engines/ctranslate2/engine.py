@@ -1,6 +1,6 @@
 """The engine that computes with CTranslate2. Nothing here imports torch.
 
-CTranslate2 searches with settings that make its hypotheses ours: no length penalty, so that its scores are sums of log
+It searches with settings that make its hypotheses ours: no length penalty, so that its scores are sums of log
 probabilities, and more finished hypotheses than asked for, of which our ranking takes the best. Their log probabilities
 are then computed again by teacher forcing, over the whole vocabulary. A batch of searches goes this way (``_search``)::
 
@@ -11,23 +11,18 @@ are then computed again by teacher forcing, over the whole vocabulary. A batch o
     hypotheses  ── _ranked ────────────>  the best of each sentence, by our penalty of length
 """
 
-import logging
 import math
-import weakref
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ctranslate2
-
 from mtformer.config import SearchOptions
 from mtformer.engines.batched import BatchedEngine
 from mtformer.engines.ctranslate2 import require_supported
-from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
+from mtformer.engines.ctranslate2.model import Model
 from mtformer.search.engine import (
     AlignRequest,
-    EngineError,
     PairRequest,
     Request,
     ScoreRequest,
@@ -37,14 +32,11 @@ from mtformer.search.engine import (
 )
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, ranked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.hardware import pick_device_of, usable_cores
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-ctranslate2.set_log_level(logging.ERROR)  # its warnings do not look like ours
 
 _PATIENCE = 1.5  # a sentence ends when this many times the beam size of hypotheses are finished (docs/delivery.md)
 _BATCH_TOKENS = 512  # larger batches leave the processor's cache
@@ -57,12 +49,12 @@ class _Candidate(NamedTuple):
     """A hypothesis as CTranslate2 returns it.
 
     Attributes:
-        tokens: its tokens, without EOS.
+        ids: its tokens, without EOS.
         score: the sum of their log probabilities and that of EOS.
         log_probs: each of these, where CTranslate2 says them.
     """
 
-    tokens: list[str]
+    ids: list[int]
     score: float
     log_probs: list[float] | None
 
@@ -99,25 +91,10 @@ class CTranslate2Engine(BatchedEngine):
         Raises:
             EngineError: CTranslate2 cannot load it.
         """
-        self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
-        self._precision = precision
-        n_cores = usable_cores() if device == "cpu" else 1
-        self._n_workers = min(n_cores, n_threads or n_cores)
-        kind = "int8" if precision == "int8" else "default"
-        threads = {"inter_threads": n_cores, "intra_threads": 1}
-        try:
-            model = ctranslate2.Translator(str(folder), device=device, compute_type=kind, **threads)
-        except (RuntimeError, ValueError) as error:
-            raise EngineError(f"CTranslate2 cannot load {folder}: {error}") from error
-        self._models = [model]
-        weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
-        self._mapped = _mapped_tokens(folder / VOCABULARY_MAP)
-        self._forbidden = frozenset(tokenizer.tgt_tokens(tokenizer.special_ids.never))
-
-    @property
-    def _model(self) -> Any:
-        """The model; the list that it is in ends with the engine or with the program, whichever is first."""
-        return self._models[0]
+        self._model = Model(folder, tokenizer, device, precision)
+        self._n_positions, self._aligns_reading, self._precision = n_positions, aligns_reading, precision
+        self._vocab_size, self._never = tokenizer.tgt_vocab_size, frozenset(tokenizer.special_ids.never)
+        self._n_workers = min(self._model.n_workers, n_threads or self._model.n_workers)
 
     @property
     def compute_type(self) -> str:
@@ -156,7 +133,7 @@ class CTranslate2Engine(BatchedEngine):
             budget = _BATCH_TOKENS
         else:
             lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
-            budget = max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)
+            budget = max(1, _SCORING_CELLS // self._vocab_size)
         return fill_batches(longest_first(lengths), lengths, budget)
 
     def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
@@ -174,44 +151,11 @@ class CTranslate2Engine(BatchedEngine):
 
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""
-        results = self._model.score_batch(
-            [self._tokenizer.src_tokens(request.src) for request in requests],
-            [self._tokenizer.tgt_tokens([*request.forced, *request.tgt]) for request in requests],
-            max_input_length=0,
-        )
-        scores = [list(result.log_probs)[len(requests[0].forced) :] for result in results]
-        if any(math.isnan(log_prob) for log_probs in scores for log_prob in log_probs):
-            raise MtformerError(PREDICTS_NAN)
-        return scores
+        return self._model.score(requests)
 
     def _align(self, requests: Sequence[AlignRequest]) -> "list[NDArray[np.float32]]":
-        """Align one batch by the heads of one layer that were exported for it.
-
-        CTranslate2 gives attention while it decodes, here with the whole target as the prefix.
-        """
-        import numpy as np  # only for this
-
-        results = self._model.translate_batch(
-            [self._tokenizer.src_tokens(request.src) for request in requests],
-            [self._tokenizer.tgt_tokens([*request.forced, *request.tgt]) for request in requests],
-            beam_size=1,
-            max_input_length=0,
-            max_decoding_length=max(len(request.forced) + len(request.tgt) for request in requests) + 1,
-            return_attention=True,
-            return_end_token=True,
-        )
-        first = len(requests[0].forced) + int(self._aligns_reading)
-        weights = []
-        for request, result in zip(requests, results, strict=True):
-            shape = len(request.tgt), len(request.src)
-            if len(request.src) == 1:  # EOS alone, for which CTranslate2 computes nothing
-                weights.append(np.ones(shape, dtype=np.float32))
-                continue
-            rows = np.array(result.attention[0][first : first + len(request.tgt)], dtype=np.float32)
-            weights.append(rows.reshape(shape))
-        if not all((rows.sum(axis=1) > 0.5).all() for rows in weights):  # of NaN it makes 0; usual rows sum to 1
-            raise MtformerError(PREDICTS_NAN)
-        return weights
+        """Align one batch by the heads of one layer that were exported for it."""
+        return self._model.align(requests, reading=self._aligns_reading)
 
     def _search_batches(self, requests: Sequence[SearchRequest]) -> list[list[int]]:
         """Divide searches into batches: sentences that the vocabulary map covers, and others.
@@ -222,24 +166,11 @@ class CTranslate2Engine(BatchedEngine):
         order = longest_first(lengths)
         budget = min(_BATCH_TOKENS, requests[0].options.batch_tokens)
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
-        is_mapped = list(map(self._is_mapped, requests))
+        is_mapped = list(map(self._model.is_mapped, requests))
         batches = fill_batches([i for i in order if not is_mapped[i]], lengths, max(1, min(budget, share)))
         for batch in fill_batches([i for i in order if is_mapped[i]], lengths, budget):
             batches += [batch[i : i + _MAPPED_SENTENCES] for i in range(0, len(batch), _MAPPED_SENTENCES)]
         return batches
-
-    def _is_mapped(self, request: SearchRequest) -> bool:
-        """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix.
-
-        Greedy search does not use it: scoring its hypotheses over the whole vocabulary would take longer than it saves.
-        """
-        return (
-            self._mapped is not None
-            and request.options.beam_size > 1
-            and not request.prefix
-            and not request.forced
-            and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
-        )
 
     def _search(self, requests: Sequence[SearchRequest]) -> list[list[Hypothesis]]:
         """Translate one batch, whose sentences are all mapped or all not."""
@@ -254,9 +185,9 @@ class CTranslate2Engine(BatchedEngine):
         limit = _limit(request)
         if limit == 0:  # CTranslate2 chooses one token at least
             candidates = [_Candidate([], 0.0, None)]
-        elif any(len(candidate.tokens) > limit for candidate in candidates):
+        elif any(len(candidate.ids) > limit for candidate in candidates):
             [candidates] = decode([request])
-        if any(not self._forbidden.isdisjoint(candidate.tokens) for candidate in candidates):
+        if any(not self._never.isdisjoint(candidate.ids) for candidate in candidates):
             [candidates] = decode([request], suppress=True)
         return candidates
 
@@ -270,12 +201,12 @@ class CTranslate2Engine(BatchedEngine):
             log_probs[step.batch_id].append(step.log_prob)
             return len(log_probs[step.batch_id]) >= n_forced + limits[step.batch_id]
 
-        results = self._decode(requests, suppress=suppress, callback=take)
+        results = self._model.search(requests, max(limits), suppress=suppress, callback=take)
         has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
         is_exact = not suppress and not has_rules
         return [
-            [_Candidate(hypotheses[0][:limit], sum(of_tokens), of_tokens if is_exact else None)]
-            for (hypotheses, _), limit, of_tokens in zip(results, limits, log_probs, strict=True)
+            [_Candidate(ids[:limit], sum(of_tokens), of_tokens if is_exact else None)]
+            for [(ids, _)], limit, of_tokens in zip(results, limits, log_probs, strict=True)
         ]
 
     def _beams(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
@@ -285,44 +216,16 @@ class CTranslate2Engine(BatchedEngine):
         """
         beam_size = requests[0].options.beam_size
         n_finished = round(_PATIENCE * beam_size)
-        results = self._decode(
-            requests, suppress=suppress, beam_size=beam_size, num_hypotheses=n_finished, patience=n_finished / beam_size
+        results = self._model.search(
+            requests,
+            max(map(_limit, requests)),
+            suppress=suppress,
+            beam_size=beam_size,
+            num_hypotheses=n_finished,
+            patience=n_finished / beam_size,
         )
-        return [
-            [
-                _Candidate(tokens, score, None)
-                for tokens, score in zip(hypotheses, scores, strict=True)
-                if not score < _IMPOSSIBLE  # NaN is noticed when it is scored
-            ]
-            for hypotheses, scores in results
-        ]
-
-    def _decode(
-        self, requests: Sequence[SearchRequest], *, suppress: bool, **search: Any
-    ) -> list[tuple[list[list[str]], list[float]]]:
-        """Call CTranslate2, and return for each sentence the tokens of its hypotheses, and their scores.
-
-        What is suppressed has probability 0 before the softmax, which changes the log probabilities of all others. The
-        model rarely predicts it, so that searching again where it was chosen is better.
-        """
-        options, n_forced = requests[0].options, len(requests[0].forced)
-        prefixes = [self._tokenizer.tgt_tokens([*request.forced, *request.prefix]) for request in requests]
-        limit = n_forced + max(1, *map(_limit, requests))
-        results = self._model.translate_batch(
-            [self._tokenizer.src_tokens(request.src) for request in requests],
-            prefixes if any(prefixes) else None,
-            suppress_sequences=[[token] for token in self._forbidden] if suppress else None,
-            length_penalty=0,
-            max_input_length=0,
-            min_decoding_length=min(n_forced + options.min_length, limit),
-            max_decoding_length=limit,
-            repetition_penalty=options.repetition_penalty,  # of logits, unlike ours
-            no_repeat_ngram_size=options.no_repeat_ngram_size,
-            return_scores=True,
-            use_vmap=self._is_mapped(requests[0]),
-            **({"beam_size": 1} | search),
-        )
-        return [([tokens[n_forced:] for tokens in result.hypotheses], result.scores) for result in results]
+        # NaN is noticed when it is scored.
+        return [[_Candidate(*each, None) for each in of_one if not each[1] < _IMPOSSIBLE] for of_one in results]
 
     def _best(self, request: SearchRequest, candidates: Sequence[_Candidate]) -> list[Hypothesis]:
         """Return the best candidates of a sentence, without log probabilities where CTranslate2 does not say them.
@@ -331,16 +234,16 @@ class CTranslate2Engine(BatchedEngine):
         change the order, all candidates are returned.
         """
         is_complete = not (request.prefix or request.forced)
-        is_complete = is_complete and all(len(candidate.tokens) < _limit(request) for candidate in candidates)
+        is_complete = is_complete and all(len(candidate.ids) < _limit(request) for candidate in candidates)
         best = list(candidates)
         if is_complete:
             penalty = request.options.penalty
-            best.sort(key=lambda candidate: -candidate.score / penalty(len(candidate.tokens) + 1))
+            best.sort(key=lambda candidate: -candidate.score / penalty(len(candidate.ids) + 1))
             best = best[: request.options.n_candidates]
         does_without = is_complete and len(best) == 1 and not request.token_log_probs
         return [
             Hypothesis(
-                self._tokenizer.tgt.ids(candidate.tokens),
+                candidate.ids,
                 (is_complete and candidate.log_probs) or [],
                 summed=candidate.score if does_without else None,
             )
@@ -387,20 +290,3 @@ def _ranked(hypotheses: Sequence[Hypothesis], request: SearchRequest) -> list[Hy
     if not best or best[0].log_prob == -math.inf:
         raise MtformerError(NO_HYPOTHESIS)
     return best
-
-
-def _mapped_tokens(path: Path) -> frozenset[str] | None:
-    """Return the source tokens that a vocabulary map has a line for; None if there is no map."""
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8", newline="\n") as file:
-        return frozenset(line.partition("\t")[0] for line in file)
-
-
-def pick_device(choice: str) -> str:
-    """Resolve ``auto`` to a GPU where CTranslate2 finds one.
-
-    Raises:
-        UserError: there is no such device.
-    """
-    return pick_device_of("CTranslate2", choice, {"cuda": lambda: ctranslate2.get_cuda_device_count() > 0})
