@@ -52,11 +52,13 @@ class _Candidate(NamedTuple):
         ids: its tokens, without EOS.
         score: the sum of their log probabilities and that of EOS.
         log_probs: each of these, where CTranslate2 says them.
+        is_exact: whether these are the model's.
     """
 
     ids: list[int]
     score: float
-    log_probs: list[float] | None
+    log_probs: list[float]
+    is_exact: bool
 
 
 _Decode = Callable[..., list[list[_Candidate]]]  # of requests: _greedy or _beams
@@ -184,7 +186,7 @@ class CTranslate2Engine(BatchedEngine):
         """Return the candidates of one sentence, searched again where the others' limit or CTranslate2 spoiled them."""
         limit = _limit(request)
         if limit == 0:  # CTranslate2 chooses one token at least
-            candidates = [_Candidate([], 0.0, None)]
+            candidates = [_Candidate([], 0.0, [], is_exact=False)]
         elif any(len(candidate.ids) > limit for candidate in candidates):
             [candidates] = decode([request])
         if any(not self._never.isdisjoint(candidate.ids) for candidate in candidates):
@@ -193,7 +195,7 @@ class CTranslate2Engine(BatchedEngine):
 
     def _greedy(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
         """Return one candidate for each sentence."""
-        limits, options, n_forced = list(map(_limit, requests)), requests[0].options, len(requests[0].forced)
+        limits, n_forced = list(map(_limit, requests)), len(requests[0].forced)
         log_probs: list[list[float]] = [[] for _ in requests]
 
         def take(step: Any) -> bool:
@@ -202,10 +204,9 @@ class CTranslate2Engine(BatchedEngine):
             return len(log_probs[step.batch_id]) >= n_forced + limits[step.batch_id]
 
         results = self._model.search(requests, max(limits), suppress=suppress, callback=take)
-        has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
-        is_exact = not suppress and not has_rules
+        is_exact = _is_exact(requests[0].options, suppress=suppress)
         return [
-            [_Candidate(ids[:limit], sum(of_tokens), of_tokens if is_exact else None)]
+            [_Candidate(ids[:limit], sum(of_tokens), of_tokens, is_exact)]
             for [(ids, _)], limit, of_tokens in zip(results, limits, log_probs, strict=True)
         ]
 
@@ -224,11 +225,18 @@ class CTranslate2Engine(BatchedEngine):
             num_hypotheses=n_finished,
             patience=n_finished / beam_size,
         )
-        # NaN is noticed when it is scored.
-        return [[_Candidate(*each, None) for each in of_one if not each[1] < _IMPOSSIBLE] for of_one in results]
+        is_exact = _is_exact(requests[0].options, suppress=suppress)
+        return [
+            [
+                _Candidate(ids, score, [], is_exact)
+                for ids, score in found
+                if not score < _IMPOSSIBLE  # NaN is noticed when it is scored
+            ]
+            for found in results
+        ]
 
     def _best(self, request: SearchRequest, candidates: Sequence[_Candidate]) -> list[Hypothesis]:
-        """Return the best candidates of a sentence, without log probabilities where CTranslate2 does not say them.
+        """Return the best candidates of a sentence, with the model's log probabilities where CTranslate2 says them.
 
         CTranslate2's scores lack the tokens of prefixes, and EOS where the limit ended a candidate. Where that may
         change the order, all candidates are returned.
@@ -240,11 +248,12 @@ class CTranslate2Engine(BatchedEngine):
             penalty = request.options.penalty
             best.sort(key=lambda candidate: -candidate.score / penalty(len(candidate.ids) + 1))
             best = best[: request.options.n_candidates]
-        does_without = is_complete and len(best) == 1 and not request.token_log_probs
+        is_exact = is_complete and all(candidate.is_exact for candidate in best)
+        does_without = is_exact and len(best) == 1 and not request.token_log_probs
         return [
             Hypothesis(
                 candidate.ids,
-                (is_complete and candidate.log_probs) or [],
+                candidate.log_probs if is_exact else [],
                 summed=candidate.score if does_without else None,
             )
             for candidate in best
@@ -271,6 +280,12 @@ class CTranslate2Engine(BatchedEngine):
 
 def _needs_scores(hypothesis: Hypothesis) -> bool:
     return not hypothesis.token_log_probs and hypothesis.summed is None
+
+
+def _is_exact(options: SearchOptions, *, suppress: bool) -> bool:
+    """Tell whether CTranslate2's log probabilities are the model's: what forbids tokens changes those of all others."""
+    has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
+    return not (suppress or has_rules)
 
 
 def _limit(request: SearchRequest) -> int:
