@@ -326,6 +326,25 @@ def test_a_config_may_be_corrected_before_the_baseline_is_trained(tmp_path: Path
         State(tmp_path, {"the config": "wrong"})
 
 
+def test_the_text_may_be_corrected_before_the_baseline_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*args: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stages, "valid_bleu", interrupt)
+    for last in ("a dog", "a cat"):
+        project = make(tmp_path, max_steps=2)
+        for language in ("en", "de"):
+            with (project.folder / f"train.{language}").open("a", encoding="utf-8") as file:
+                print(last, file=file)
+        with pytest.raises(KeyboardInterrupt):
+            run_improve(project, budget=30)
+        copy = (project.folder / "better/improve/train.1.jsonl").read_text(encoding="utf-8")
+        assert json.loads(copy.splitlines()[-1])["en"] == last
+        shutil.rmtree(project.folder / "runs")
+
+
 def test_a_glossary_counts_by_its_contents(project: Project, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a.tsv", "b.tsv", "c.tsv")]
     for path, term in zip(paths, ("dog\tHund", "dog\tHund", "dog\tKöter"), strict=True):

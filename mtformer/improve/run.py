@@ -88,13 +88,15 @@ def improve(request: Request) -> Report:
     with locked(folder):
         state = State(folder, _inputs(request, texts))
         state.write()
-        if "baseline" not in state.outcomes:
+        is_new = "baseline" not in state.outcomes
+        if is_new:
             expected = _expected(request, texts)
             log.info("%s", describe(make_plan(expected, request.budget), expected, request.budget))
             train(request.config)
         baseline = RunFolder.of(request.config)
         configs = Configs(folder, request.config, baseline.read_config(ResolvedConfig), baseline)
-        _write_texts(configs, texts)
+        if is_new or not configs.valid.exists():
+            _write_texts(configs, texts)
         return _Improvement(request, texts, state, configs).run()
 
 
@@ -297,10 +299,9 @@ def _expected(request: Request, texts: _Texts) -> Baseline:
 
 def _write_texts(configs: Configs, texts: _Texts) -> None:
     """Copy the pairs that the baseline was trained on, and its validation pairs, for models of both directions."""
-    if not configs.valid.exists():  # it is written last
-        for number, path in enumerate(configs.texts):
-            write_pairs(path, configs.languages, texts.train.of_source(number))
-        write_pairs(configs.valid, configs.languages, texts.valid)
+    for number, path in enumerate(configs.texts):
+        write_pairs(path, configs.languages, texts.train.of_source(number))
+    write_pairs(configs.valid, configs.languages, texts.valid)
 
 
 def _publish(run: RunFolder, bundle: Path, output: Path) -> None:
