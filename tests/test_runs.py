@@ -18,6 +18,7 @@ from faults import unreadable
 from mtformer.bundle.format import load_bundle
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.training.run import clear
 
 HOLDER = """
 import subprocess, sys
@@ -114,6 +115,14 @@ def test_fresh_ends_if_it_cannot_remove_the_earlier_run(project: Project) -> Non
     result = project.mtformer("train", project.config, "--fresh", "--set", "training.max_steps=1")
     assert result.status == 1
     assert "cannot remove runs/config/checkpoints" in result.stderr.replace(f"{project.folder}/", "")
+
+
+def test_fresh_says_why_it_cannot_remove_a_folder_where_the_system_gives_no_reason(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    folder.checkpoints.symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(MtformerError, match="checkpoints: Cannot call rmtree on a symbolic link; remove it"):
+        clear(folder)
 
 
 def test_a_restart_starts_from_scratch_unless_its_launch_has_done_so(project: Project) -> None:

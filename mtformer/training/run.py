@@ -331,7 +331,7 @@ def clear(folder: RunFolder) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(
-            f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
+            f"cannot remove {path}: {error.strerror or error}; remove it, or choose another name (--set run.name=…)"
         ) from error
     if launch_id():
         write_text(folder.cleared, launch_id())
