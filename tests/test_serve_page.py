@@ -132,6 +132,17 @@ def test_the_page_says_what_is_wrong_with_a_document(server: Client, opener: Ope
 
 
 @needs_browser
+def test_the_page_says_so_when_a_proxy_answers_instead_of_the_server(server: Client, opener: Opener) -> None:
+    logged = "console: .* status of 502"
+    with pytest.raises(AssertionError, match=logged), opener(f"{server.url}/") as page:
+        page.route("**/page/translate", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>"))
+        page.fill("#source", SENTENCE)
+        expect(page.locator("#state")).to_have_text(
+            "This could not be translated: the server is not reached (status 502)"
+        )
+
+
+@needs_browser
 def test_the_page_says_why_a_word_was_chosen(server: Client, opener: Opener, width: int) -> None:
     with opener(f"{server.url}/", width=width) as page:
         page.fill("#source", SENTENCE)
