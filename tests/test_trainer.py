@@ -478,7 +478,7 @@ def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     assert resumed.fit() == "training.max_steps = 18"
     assert all_equal(resumed.weights(), whole.weights())
     assert interrupted.seen + resumed.seen == whole.seen
-    kept = ("step", "epoch", "lr", "valid_loss", "valid_bleu")
+    kept = ("step", "epoch", "lr", "train_loss", "train_loss_smoothed", "grad_norm", "valid_loss", "valid_bleu")
     ours, theirs = ([{key: line.get(key) for key in kept} for line in t.metrics()] for t in (resumed, whole))
     assert ours == theirs
     bundles = [load_bundle(trainer.folder.bundle) for trainer in (resumed, whole)]

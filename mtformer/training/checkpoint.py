@@ -35,7 +35,7 @@ from mtformer.runs.checkpoints import (
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import remove_folder, write_folder_atomically
 from mtformer.training.sharding import as_kept, whole
-from mtformer.training.update import Updater
+from mtformer.training.update import RunningLoss, Updater
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,8 @@ class TrainState:
         skipped_in_a_row: those since the last sound one.
         n_parts: into how many parts each batch is split, since memory ran out.
         validation_due: the run was interrupted before the validation of this step.
+        running: the losses since the last line of the metrics that has some.
+        since_validation: those since the last validation.
     """
 
     step: int = 0
@@ -96,6 +98,8 @@ class TrainState:
     skipped_in_a_row: int = 0
     n_parts: int = 1
     validation_due: bool = False
+    running: RunningLoss = field(default_factory=RunningLoss)
+    since_validation: RunningLoss = field(default_factory=RunningLoss)
 
     @property
     def best_steps(self) -> list[int]:
@@ -130,7 +134,8 @@ class TrainState:
         Raises:
             TypeError: it is the state of another version of mtformer.
         """
-        state = cls(**saved)
+        running = {name: RunningLoss(**saved.get(name, {})) for name in ("running", "since_validation")}
+        state = cls(**saved | running)
         state.best = ValidationScore(*state.best) if state.best else None
         state.best_scores = [ValidationScore(*score) for score in state.best_scores]
         return state

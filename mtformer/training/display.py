@@ -105,14 +105,14 @@ class ValidationTable:
             step: where it took place.
             epoch: the passes over the data, as a fraction.
             minutes: the time spent so far.
-            training: the loss and the speed since the validation before.
+            training: the loss since the validation before, and the speed.
             result: the scores and samples.
             is_best: whether this is the best model so far.
         """
         if logs.is_json():
             return
         trained = training.metrics()
-        has_trained = training.n_tokens > 0
+        has_trained, speed = training.n_tokens > 0, trained["tokens_per_second"]
         perplexity = result.perplexity
         cells = {
             "    step": str(step),
@@ -125,7 +125,7 @@ class ValidationTable:
         cells |= {f"{METRIC_NAMES[name]:>6}": f"{result.scores[name]:.2f}" for name in self._names}
         if result.general:
             cells[METRIC_NAMES["general_bleu"]] = f"{result.general['bleu']:.2f}"
-        cells["tokens/s"] = f"{trained['tokens_per_second']:,.0f}" if has_trained else ""
+        cells["tokens/s"] = f"{speed:,.0f}" if speed else ""
         if not self._has_header:
             log.info("%s", "  ".join(cells))
             self._has_header = True

@@ -83,7 +83,6 @@ class Trainer:
         self.validate_every = self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         self._on_scores = on_scores
-        self._running, self._since_validation = RunningLoss(), RunningLoss()
 
     @property
     def course(self) -> Course:
@@ -154,14 +153,14 @@ class Trainer:
     def _count(self, update: Update, rate: float, progress: Progress) -> None:
         """Add an update to the running losses, the live line and, every ``log_every`` steps, the metrics."""
         if not update.fault:
-            self._running.add(update)
-            self._since_validation.add(update)
+            self.state.running.add(update)
+            self.state.since_validation.add(update)
             self.pace.count_step()
             progress.advance(note=self._note())
         if self._is_due(self.settings.log_every, update):
             values = {"lr": rate, "memory_gib": used_memory(self.device) / 2**30}
-            self.files.log(self.state, self._running.metrics() | values)
-            self._running = RunningLoss()
+            self.files.log(self.state, self.state.running.metrics() | values)
+            self.state.running = RunningLoss()
 
     def _note(self) -> str:
         """Return the text of the live line beside the step."""
@@ -169,7 +168,7 @@ class Trainer:
         seconds_left = 60 * limit - state.seconds if limit else None
         eta = self.pace.eta(state.step, self.course.total_steps(), self.validate_every, seconds_left)
         best = abs(state.best.value) if state.best else None
-        return live_note(self._running, self.settings.early_stopping_metric, best, eta)
+        return live_note(state.running, self.settings.early_stopping_metric, best, eta)
 
     def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
         """Set all ranks to the first one's clock, and return whether an interrupt was requested on any rank."""
@@ -258,7 +257,7 @@ class Trainer:
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
         with self.pace.validation(), average, unsharded(self.model):
             self._score()
-        self._running, self._since_validation = RunningLoss(), RunningLoss()
+        self.state.running, self.state.since_validation = RunningLoss(), RunningLoss()
 
     def _score(self) -> None:
         state, metric = self.state, self.settings.early_stopping_metric
@@ -276,7 +275,7 @@ class Trainer:
             step=state.step,
             epoch=self.course.epochs,
             minutes=state.seconds / 60,
-            training=self._since_validation,
+            training=state.since_validation,
             result=result,
             is_best=is_best,
         )

@@ -269,27 +269,33 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in str(error) for sign in signs)
 
 
+@dataclass
 class RunningLoss:
-    """Losses, gradients and speed, from its creation on.
+    """Losses and gradients of some updates, also of those before training was resumed; the speed of those since.
 
     Attributes:
-        n_tokens: the target tokens counted.
+        smoothed: the sum of the losses, label smoothing included.
+        cross_entropy: the same without it.
+        grad_norm: the sum of the gradients' norms.
+        n_updates: the updates counted.
+        n_tokens: their target tokens.
     """
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._smoothed = 0.0
-        self._cross_entropy = 0.0
-        self._grad_norm = 0.0
-        self._n_updates = 0
-        self.n_tokens = 0
+    smoothed: float = 0.0
+    cross_entropy: float = 0.0
+    grad_norm: float = 0.0
+    n_updates: int = 0
+    n_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        self._started, self._n_tokens_before = time.monotonic(), self.n_tokens
 
     def add(self, update: Update) -> None:
         """Count an update."""
-        self._smoothed += update.loss
-        self._cross_entropy += update.cross_entropy
-        self._grad_norm += update.grad_norm
-        self._n_updates += 1
+        self.smoothed += update.loss
+        self.cross_entropy += update.cross_entropy
+        self.grad_norm += update.grad_norm
+        self.n_updates += 1
         self.n_tokens += update.n_tokens
 
     def metrics(self) -> dict[str, float]:
@@ -299,10 +305,10 @@ class RunningLoss:
         training minimizes, with label smoothing. ``grad_norm`` is the mean norm before clipping. Padding does not count
         as tokens.
         """
-        n_tokens = max(1, self.n_tokens)
+        n_tokens, seconds = max(1, self.n_tokens), max(1e-9, time.monotonic() - self._started)
         return {
-            "train_loss": self._cross_entropy / n_tokens,
-            "train_loss_smoothed": self._smoothed / n_tokens,
-            "grad_norm": self._grad_norm / max(1, self._n_updates),
-            "tokens_per_second": self.n_tokens / max(1e-9, time.monotonic() - self._started),
+            "train_loss": self.cross_entropy / n_tokens,
+            "train_loss_smoothed": self.smoothed / n_tokens,
+            "grad_norm": self.grad_norm / max(1, self.n_updates),
+            "tokens_per_second": (self.n_tokens - self._n_tokens_before) / seconds,
         }
