@@ -77,15 +77,14 @@ def wrap(text: str, columns: int, first: str = "", others: str = "", *, keeps_wo
 
 def _unbreakable(word: str, longest: int) -> list[str]:
     """Divide a word where a line may be broken, and where it would take more than ``longest`` columns."""
-    units, n_columns = [""], 0
-    for character in word:
-        n_columns += text_width(character)
-        if units[-1] and (_may_break(units[-1][-1], character) or n_columns > longest):
-            units.append(character)
-            n_columns = text_width(character)
-        else:
-            units[-1] += character
-    return units
+    units, start, n_columns = list[str](), 0, 0
+    for place, character in enumerate(word):
+        width = text_width(character)
+        n_columns += width
+        if place > start and (_may_break(word[place - 1], character) or n_columns > longest):
+            units.append(word[start:place])
+            start, n_columns = place, width
+    return [*units, word[start:]]
 
 
 def _may_break(before: str, after: str) -> bool:
