@@ -21,7 +21,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
-from mtformer.bundle.peek import peek, peek_tokenizer
+from mtformer.bundle.peek import peek, peek_shapes, peek_tokenizer
 from mtformer.config import Facts, load_config, resolve
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -471,13 +471,22 @@ def test_spoiled_bundles_are_refused_or_work(tmp_path: Path) -> None:
     assert ("tensors", "loaded") in kinds
 
 
-@pytest.mark.parametrize("header", [b"[1]", b"[" * 200_000, b'{"a": {"data_offsets": [0]}, "__metadata__": {}}', b"7"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[1]",
+        b"[" * 200_000,
+        b'{"a": {"data_offsets": [0]}, "__metadata__": {}}',
+        b'{"a": {"data_offsets": [0, 8], "shape": "ab"}}',
+        b"7",
+    ],
+)
 def test_a_file_whose_header_is_any_other_json_is_refused_in_one_sentence(
     header: bytes, trained: Project, tmp_path: Path
 ) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
-    assert peek(path) is None and peek_tokenizer(path) is None
+    assert peek(path) is None and peek_tokenizer(path) is None and peek_shapes(path) == {}
     for command in ("translate", "tokenize"):
         result = trained.mtformer(command, "--model", path, "a")
         assert (result.status, f"Error: {path}: {NOT_INTACT}" in result.stderr) == (2, True), result.stderr

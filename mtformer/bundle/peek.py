@@ -1,6 +1,7 @@
 """Read the header and the tokenizer of a bundle without torch and without its weights."""
 
 import json
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -102,7 +103,7 @@ def peek_tokenizer(path: Path) -> Tokenizer | None:
 def peek_shapes(path: Path) -> dict[str, Sequence[int]]:
     """Read the shapes of the tensors of a bundle without torch; empty under the same conditions."""
     try:
-        return {name: entry["shape"] for name, entry in read_entries(path).tensors.items()}
+        return {name: [*map(operator.index, entry["shape"])] for name, entry in read_entries(path).tensors.items()}
     except _UNREADABLE:
         return {}
 
