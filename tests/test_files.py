@@ -1,6 +1,7 @@
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -65,6 +66,23 @@ class Target:
     def is_untouched(self) -> bool:
         """Whether the old text is there, and nothing else in the folder."""
         return self.text() == OLD and list(self.path.parent.iterdir()) == [self.path]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_file_system_that_syncs_no_folders_is_written_to(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def fsync_files(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync_files)
+    target = Target(tmp_path, kind)
+    target.write(lambda path: path.write_text(NEW))
+    assert target.text() == NEW
 
 
 @pytest.fixture(params=["file", "folder"])

@@ -298,6 +298,9 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDWR if on_windows else os.O_RDONLY)  # Windows lets no reader ask for it
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not path.is_dir():  # some network file systems sync no folders
+            raise
     finally:
         os.close(descriptor)
 
