@@ -177,11 +177,9 @@ def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle, tags: M
     for name, parameter in model.named_parameters():
         known = old[name].to(parameter.device)
         parameter[: len(known)] = known
-        n_new = len(parameter) - len(known)
-        if n_new:
+        if new_ids := range(len(known), len(parameter)):
             of_source = name.startswith("src")
-            ids = range(len(known), len(parameter))
-            spelled = [_spelled_before(bundle.tokenizer, tokenizer, i, tags, of_source=of_source) for i in ids]
+            spelled = [_spelled_before(bundle.tokenizer, tokenizer, i, tags, of_source=of_source) for i in new_ids]
             parameter[len(known) :] = torch.stack([known[ids].mean(dim=0) for ids in spelled])
 
 
