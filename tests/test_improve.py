@@ -228,6 +228,7 @@ def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_cho
     by_stage = {outcome.stage: outcome for outcome in report.outcomes}
     assert by_stage["student"].kept
     assert {"monolingual", "continued"} <= set(by_stage)
+    assert "model: {}\n" in (project.folder / "better/improve/continued.yaml").read_text("utf-8")
     assert len((project.folder / "better/improve/monolingual.jsonl").read_text("utf-8").splitlines()) > 0
     assert load_bundle(project.folder / "better/model.safetensors").header.architecture.d_model == 128
     assert all(scores for scores in report.test.values())

@@ -82,7 +82,7 @@ class Configs:
         """Write the config that trains a model on, with ``texts`` besides the original one."""
         values = self._values(name, texts, max_steps=n_steps, keep_best=N_BEST)
         values["data"]["test"] = self._test()
-        values["tokenizer"] = values["model"] = {}
+        values |= {"tokenizer": {}, "model": {}}
         values["training"] |= {"init_from": str(start.absolute()), "learning_rate": None, "warmup_steps": None}
         return self._written(name, values)
 
