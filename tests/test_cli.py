@@ -418,7 +418,26 @@ def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Projec
     assert f"there is no file {name}: its name is taken as the text\n" in result.stderr
 
 
-@pytest.mark.parametrize("text", ["I read old.doc", "I read old.de", "house", "house.", "3.5", "e.g.", "D.C"])
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("folder/", "folder is a folder: name one for the translations with --output"),
+        ("./folder", "./folder is a folder: to read it, use --input ./folder"),
+        ("missing/", "there is no file missing/"),
+        ("./page.htlm", "there is no file ./page.htlm"),
+    ],
+)
+def test_a_path_is_not_translated_as_a_text(copied: Project, text: str, error: str) -> None:
+    (copied.folder / "folder").mkdir()
+    result = copied.mtformer("translate", text)
+    assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {error}\n")
+    result = copied.mtformer("translate", "--beam-size", "1", "folder")
+    assert result.status == 0 and "folder is also a folder: its name is taken as the text\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["I read old.doc", "I read old.de", "house", "house.", "3.5", "e.g.", "D.C", "http://a.b/", "a/b"]
+)
 def test_text_that_is_no_file_name_is_translated_without_a_warning(trained: Project, text: str) -> None:
     assert "there is no file" not in trained.mtformer("translate", "--beam-size", "1", text).stderr
 

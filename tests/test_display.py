@@ -58,6 +58,11 @@ def test_before_a_validation_its_time_is_unknown(monkeypatch: pytest.MonkeyPatch
     assert pace.eta(4, 104, 30, None) == 25.0
 
 
+def test_in_the_first_steps_the_time_left_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = Clock(monkeypatch).paced(2, 9.0)
+    assert live_note(RunningLoss(), "loss", None, pace.eta(2, 104, 30, None)).endswith("ETA ?")
+
+
 def trained(monkeypatch: pytest.MonkeyPatch) -> RunningLoss:
     clock = Clock(monkeypatch)
     running = RunningLoss()

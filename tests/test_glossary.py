@@ -72,6 +72,10 @@ def test_a_file_has_comments_blank_lines_and_any_unicode_form(tmp_path: Path) ->
     ("text", "warning"),
     [
         (
+            "Term\tTranslation\ndog\tHund\n",
+            "terms.tsv:1: 'Term' is read as a term and 'Translation' as its translation",
+        ),
+        (
             "# terms\nen\tde\ndog\tHund\n",
             "terms.tsv:2: 'en' is read as a term and 'de' as its translation; if this is a header, start the line with "
             "#",

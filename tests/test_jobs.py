@@ -418,7 +418,7 @@ def test_a_line_that_is_not_utf8_is_copied_or_skipped(
     assert [row["line"] for row in rows] == list(range(1, 10))
     [translation] = rows[5]["translations"]
     assert (rows[5]["src"], translation["text"], len(translation["notes"])) == ("bad \ufffd line", printed, 1)
-    assert "not UTF-8: 1 line (6), " in caplog.text
+    assert "not UTF-8 text: 1 line (6), " in caplog.text
 
 
 @pytest.mark.parametrize(("on_error", "printed"), [(OnError.copy, "line 2"), (OnError.skip, ""), (OnError.stop, None)])
@@ -539,7 +539,7 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     assert not output.exists()
     done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
     assert done.status == 0, done.stderr
-    assert "not UTF-8: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
+    assert "not UTF-8 text: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
     assert done.stderr.count("model: runs/config/model.safetensors") == 1
     assert done.stderr.count("is read as a term") == 1
     assert trained.mtformer(*texts, "--on-error", "copy").stdout == output.read_text()

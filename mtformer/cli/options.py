@@ -214,8 +214,21 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
             raise UserError(f"{text} is a file: give one of its sentences, in quotes")
         Source(path=Path(text))  # an error if it cannot be read with --input either
         raise UserError(f"{text} is a file: to read it, use --input {text}; to take its name as the text, pipe it in")
-    if _ends_like_a_file(text):
+    is_folder = os.path.isdir(text)  # noqa: PTH112 (as above)
+    if is_folder and {"/", os.sep}.intersection(text):
+        raise UserError(f"{text} is a folder" + (f": to read it, use --input {text}" if reads_files else ""))
+    if _is_path(text):
+        raise UserError(f"there is no file {text}")
+    if is_folder:
+        log.warning("%s is also a folder: its name is taken as the text", text)
+    elif _ends_like_a_file(text):
         log.warning("there is no file %s: its name is taken as the text", text)
+
+
+def _is_path(text: str) -> bool:
+    """Tell whether a text can only be meant as a path: ./page.html or manual/."""
+    path = text.replace(os.sep, "/")
+    return (path.startswith(("./", "../")) or path.endswith("/")) and "://" not in path and len(path.split()) == 1
 
 
 def _ends_like_a_file(text: str) -> bool:

@@ -1,5 +1,6 @@
 """``mtformer serve``."""
 
+import logging
 import sys
 from importlib import resources
 from pathlib import Path
@@ -9,6 +10,8 @@ from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
+
+log = logging.getLogger(__name__)
 
 _PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "sqlalchemy", "prometheus_client")
 _GIB = 2**30
@@ -81,6 +84,7 @@ def serve(
     if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
         log_as_json()
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
+    place.listen().close()  # before a training or loading of minutes
     paths = _demo(model) if demo else find_models(model, "mtformer serve MODEL")
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
@@ -108,6 +112,7 @@ def _demo(given: list[Path] | None) -> list[Path]:
     if not bundle.is_file():
         from mtformer.training.run import train
 
+        log.info("%s is trained first, which takes some minutes", bundle)
         train(config)
     return [bundle]
 

@@ -245,7 +245,7 @@ def to_fast_tokenizer(
     if symbols := [token.text for token in tokens if token.kind == Kind.USER_DEFINED and token.text not in SLOTS]:
         raise UserError(
             f"the tokenizers of transformers cannot keep {', '.join(symbols)} (tokenizer.user_symbols) whole without "
-            "putting spaces after them"
+            "putting spaces after them: train a model without these symbols"
         )
     fast = FastTokenizer(_bpe(tokens) if settings.algorithm == BPE_MODEL else _unigram(tokens))
     fast.normalizer = _normalizer(settings)

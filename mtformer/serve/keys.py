@@ -94,7 +94,7 @@ def add_key(path: Path, name: str) -> str:
     """
     keys = _read(path) if path.exists() else {}
     if name in keys:
-        raise UserError(f"{path} has a key for {name}: choose another name, or delete its line")
+        raise UserError(f"{path} has a key for {name}: choose another name, or delete its entry")
     key = _PREFIX + secrets.token_urlsafe(_BYTES)
     keys[name] = _StoredKey(sha256=_hash(key))
     text = json.dumps({each: stored.model_dump(exclude_none=True) for each, stored in keys.items()}, indent=2)

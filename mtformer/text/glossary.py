@@ -15,6 +15,8 @@ from mtformer.text.words import WordRule, claim, stands_alone
 
 log = logging.getLogger(__name__)
 
+_COLUMN_NAMES = ("term", "translation", "source term", "target term")  # of a header, besides languages
+
 _MAX_PROBLEMS = 10  # that one error lists
 
 
@@ -154,7 +156,7 @@ def _parse(line: str) -> Term:
 
 def _warn_of_header_and_quotes(name: str, terms: Sequence[Term], lines: Mapping[str, int]) -> None:
     """Warn of a header and of quotes, which are hardly terms; ``lines`` has the line of each in the file ``name``."""
-    if terms and all(map(is_column_name, terms[0])):
+    if terms and all(is_column_name(cell) or cell.lower() in _COLUMN_NAMES for cell in terms[0]):
         src, tgt = terms[0]
         log.warning(
             "%s:%d: %r is read as a term and %r as its translation; if this is a header, start the line with #",

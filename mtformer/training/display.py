@@ -21,6 +21,8 @@ from mtformer.training.validation import Validation
 
 log = logging.getLogger(__name__)
 
+_FEWEST_STEPS = 3  # before a time is estimated: the first ones also choose and compile kernels
+
 
 class Pace:
     """Measures how long steps and validations take, from its creation on, to estimate how long the rest will."""
@@ -46,12 +48,16 @@ class Pace:
     def eta(self, step: int, last_step: int | None, validate_every: int, seconds_left: float | None) -> float:
         """Estimate the seconds to the end of the run, with those of validations once one has been measured.
 
+        Infinity stands for an unknown time, as in the first steps.
+
         Args:
             step: the steps that are done.
             last_step: the number of the last step, if a limit determines it.
             validate_every: the steps between validations; one more follows the last step.
             seconds_left: the time until ``max_minutes``, validations included, if there is such a limit.
         """
+        if self._n_steps < _FEWEST_STEPS:
+            return float("inf")
         per_step = max(1e-9, time.monotonic() - self._started - self._validating) / max(1, self._n_steps)
         per_validation = self._validating / self._n_validations if self._n_validations else 0.0
         steps_left = float("inf") if last_step is None else last_step - step

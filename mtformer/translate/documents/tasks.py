@@ -72,6 +72,8 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         return [Task(path, path.parent) for path in inputs]
     if others and output.exists() and not output.is_dir():
         raise UserError(f"--output {output} is a file: name a folder for {len(inputs)} documents")
+    if others and find_format(output.name) and not output.exists():
+        raise UserError(f"--output {output} is named like a file: name a folder for {len(inputs)} documents")
     if others or output.is_dir():
         return [Task(path, output) for path in inputs]
     found = find_format(output.name) or structured_suffix(output)

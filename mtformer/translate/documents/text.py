@@ -1,6 +1,7 @@
 """Text files, and the text of PDF files, which is all that is translated of them."""
 
 import io
+import logging
 from typing import Any
 
 from mtformer.support.errors import UserError
@@ -33,6 +34,7 @@ def read_pdf(content: bytes, settings: Settings) -> TextDocument:
     """
     import pypdf
 
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # which reports every fault that it reads past
     try:
         reader: Any = pypdf.PdfReader(io.BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):

@@ -199,6 +199,8 @@ class PartialFile:
     def _start(self, unfinished: Done | None, *, resume: bool) -> None:
         """Resume an unfinished file, or start from scratch."""
         if unfinished is None:
+            if resume and self._target.exists():
+                log.info("%s has no unfinished output: it is written from scratch", self.path)
             self._write_journal()  # before the file grows: the journal makes it ours
         elif not resume:
             raise UserError(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
+_DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8 text", "not translated"  # names of tallies
 _ALL, _REUSED = "all", "reused"
 _FEW = 10  # doubtful translations that are listed even if they are most of all
 _CONFIDENT = 0.65  # on Multi30k and Tatoeba, 4 to 11 % of the texts have less, and of those in the other language 89 %
