@@ -127,6 +127,17 @@ def test_a_run_that_was_stopped_is_named_as_such_where_its_model_is_taken(
     assert caplog.messages == [f"model: {run.bundle}{note}"]
 
 
+def test_a_run_that_has_had_all_its_epochs_lacks_no_step_of_the_forecast(place: Project) -> None:
+    run = make_run(place, "a", at(398, 10.0, epoch=2), max_steps=None, max_epochs=2)
+    start = {
+        "machine": {"system": "", "processor": "", "threads": 1, "device": "cpu", "processes": 1},
+        "data": {"pairs": 1, "dropped": {}, "src_tokens": 1, "tgt_tokens": 1},
+        "model": {"src_vocab_size": 100, "tgt_vocab_size": 100},
+    }
+    Journal(run.starts).write({"step": 0, "seconds": 0.0, "time": "", "total_steps": 400, **start})
+    assert (listed(place)["a"]["step"], listed(place)["a"]["total_steps"]) == (398, 398)
+
+
 def test_a_run_is_as_long_as_it_was_though_its_limit_was_lowered(place: Project) -> None:
     make_run(place, "a", at(400, 10.0), max_steps=60)
     assert (listed(place)["a"]["step"], listed(place)["a"]["total_steps"]) == (400, 400)

@@ -238,8 +238,14 @@ class Contents:
 
     @property
     def total_steps(self) -> int | None:
-        """The steps that the run will have, if that is known; those done, if the limit was lowered since."""
+        """The steps that the run will have, if that is known; those done, if it has had all its epochs or more steps.
+
+        An epoch may have a few steps more or fewer than the forecast, since its text varies.
+        """
         total = self.starts[-1].get("total_steps") if self.starts else self.config.training.max_steps
+        n_epochs = self.config.training.max_epochs
+        if n_epochs and self.metrics and self.metrics[-1]["epoch"] >= n_epochs:
+            return self.step
         return total and max(total, self.step)
 
     @property
