@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import math
@@ -20,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mtformer.bundle.adapter import load_adapter
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
 from mtformer.bundle.peek import peek, peek_shapes, peek_tokenizer
 from mtformer.config import Facts, load_config, resolve
@@ -425,6 +427,19 @@ def test_what_is_not_an_intact_bundle_is_refused_in_a_sentence_that_names_it(kin
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < len(str(saved)) + 200
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("load", [load_bundle, load_adapter])
+def test_a_file_that_the_system_does_not_let_us_read_is_not_called_damaged(
+    load: Callable[[Path], object], saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UserError) as caught:
+        load(saved)
+    assert str(caught.value) == f"{saved}: it cannot be read: Permission denied"
 
 
 def test_a_message_quotes_nothing_that_a_terminal_would_obey(saved: Path) -> None:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, shown
+from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, reason_of, shown
 from mtformer.bundle.header import Header, first_problem
 from mtformer.bundle.peek import header_size
 from mtformer.model.lora import adapted, adapter_shapes, merged
@@ -87,7 +87,7 @@ def load_adapter(path: Path) -> Adapter:
     try:
         return _load(path)
     except (SafetensorError, OSError) as error:
-        reason = f"this is not an intact safetensors file: {error}"
+        reason = reason_of(error)
     except ValidationError as error:
         reason = f"this adapter's header is invalid: {first_problem(error)}"
     except (ValueError, RuntimeError) as error:

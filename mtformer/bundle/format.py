@@ -101,7 +101,7 @@ def load_bundle(path: Path) -> Bundle:
     try:
         return _load(path)
     except (SafetensorError, OSError) as error:
-        reason = f"this is not an intact safetensors file: {error}"
+        reason = reason_of(error)
     except NotABundleError as error:
         reason = str(error)
     except (ValueError, RuntimeError, UserError) as error:
@@ -196,6 +196,12 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
         if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
             raise ValueError(f"{name} has values that are not finite")
     return with_weights(header.architecture, parameters)
+
+
+def reason_of(error: SafetensorError | OSError) -> str:
+    """Return the reason why a safetensors file cannot be used: the system's, such as missing permission, or its own."""
+    of_system = getattr(error, "strerror", None)
+    return f"it cannot be read: {of_system}" if of_system else f"this is not an intact safetensors file: {error}"
 
 
 def shown(text: str) -> str:
