@@ -104,15 +104,21 @@ class RunFiles:
             journal.cut(state.step, is_validated=not state.validation_due)
 
     def _restore_bundle(self, state: TrainState) -> None:
-        """Write the bundle again if it is missing or damaged: only a better model would replace it otherwise.
+        """Write the bundle again if it or its adapter is lost: only a better model would replace it otherwise.
 
         The weights are those of the best validation's checkpoint if it is kept, or else of the newest one.
         """
-        best, path, current = state.best, self._folder.bundle, self._updater.model
-        if best is None or (_is_intact(path) and (not self._settings.lora or self._folder.adapter.is_file())):
+        best, path, adapter, current = state.best, self._folder.bundle, self._folder.adapter, self._updater.model
+        if best is None:
             return
-        if path.exists():
-            path.replace(path.with_name(f"{path.name}.damaged"))
+        if not _is_intact(path):
+            lost = path
+            if path.exists():
+                path.replace(path.with_name(f"{path.name}.damaged"))
+        elif self._settings.lora and not adapter.is_file():
+            lost = adapter
+        else:
+            return
         checkpoints = {step_of(path): path for path in list_checkpoints(self._folder.checkpoints)}
         step = best.step if best.step in checkpoints else max(checkpoints)
         tensors = saved_weights(checkpoints[step])
@@ -128,7 +134,7 @@ class RunFiles:
             if name.startswith("valid_") and name != "valid_perplexity" and score is not None
         }
         self.save_bundle(model, scores, step)
-        log.warning("%s was missing or damaged: written again from the checkpoint of step %d", path, step)
+        log.warning("%s was missing or damaged: written again from the checkpoint of step %d", lost, step)
 
     def save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
         """Write the bundle of a model, and its adapter if it has one."""
