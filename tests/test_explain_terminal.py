@@ -195,6 +195,7 @@ def test_a_kind_of_attention_can_be_chosen(trained: Project) -> None:
     options = ["--kind", "cross", "--layer", "1", "--head", "2"]
     text = trained.mtformer("explain", SENTENCE, *options, env={"COLUMNS": "120"}).stdout
     assert text.count("Layer 1, head ") == 1
+    assert re.findall("── ([A-Z][a-z]+) ──", text) == ["Tokens", "Attention"]
     assert re.search(r"^Cross: .* Layer 1, head 2\.$", text, flags=re.MULTILINE)
     text = trained.mtformer("explain", SENTENCE, "--attention", "--kind", "encoder", env={"COLUMNS": "120"}).stdout
     assert re.findall(r"^(\w+): .* Layer 1, (.*)\.$", text, flags=re.MULTILINE) == [

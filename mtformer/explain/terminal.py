@@ -70,16 +70,19 @@ def _model(m: dict[str, Any], view: View) -> Iterator[str]:
 
 
 def _account(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
-    """Show everything about one sentence."""
+    """Show everything about one sentence, or only the attention that is asked for."""
     yield ""
     yield from _sentence(trace, view)
     sections = {
         "Tokens": [*_tokens("source", trace.source.tokens, view), *_tokens("target", trace.target.tokens, view)],
         "Attention": _attention(trace, view),
-        "Decoding": _decoding(trace, view),
-        "Search": _search(trace, options, view),
-        "Matrices": _matrices(trace.matrices, view),
     }
+    if view.focus == ALL_KINDS:
+        sections |= {
+            "Decoding": _decoding(trace, view),
+            "Search": _search(trace, options, view),
+            "Matrices": _matrices(trace.matrices, view),
+        }
     for title, lines in sections.items():
         yield view.heading(title)
         yield from lines
