@@ -201,13 +201,14 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for one process that trains; remove it at the end if the process has written nothing.
+        """Hold the folder for one process that trains; remove what was made for it at the end if it is empty.
 
         Raises:
             UserError: another process holds it, or the folder cannot be made.
             MtformerError: the lock's file cannot be written.
         """
         path = self.lock_file
+        made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -227,7 +228,8 @@ class RunFolder:
                 yield
         finally:
             with suppress(OSError):
-                self.path.rmdir()
+                for folder in made or [self.path]:
+                    folder.rmdir()
 
 
 def run_of(model: Path) -> RunFolder | None:
