@@ -138,7 +138,7 @@ def test_a_language_that_the_identifier_does_not_know_is_never_refused_and_warne
     pairs = [("This is an English sentence about nothing.", "Dies ist ein deutscher Satz über gar nichts.")]
     assert kept(["language"], pairs, ("tlh", "qaa")) == [True]
     assert Filters(["all"], LanguagePair("tlh", "qaa")).warnings() == [
-        "tlh-qaa: data.filters: switched off or limited: language: the language identifier does not know tlh and qaa"
+        "tlh-qaa: data.filters: rules not fully applied: language: the language identifier does not know tlh and qaa"
     ]
 
 
@@ -458,7 +458,7 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
     filters = Filters(["misaligned", "truncated"], EN_DE, sample=few)
     assert filters.rules(few) == [None] * 100
     [warning] = filters.warnings()
-    assert "switched off or limited: misaligned, truncated: 100 good pairs, and learning needs 2,000" in warning
+    assert "rules not fully applied: misaligned, truncated: 100 good pairs, and learning needs 2,000" in warning
     numbers = Filters(["misaligned"], EN_DE, sample=[SentencePair(f"{n}", f"{n}") for n in range(3_000)]).learned
     assert numbers is not None
     assert 0.9 < numbers.shares()["misaligned"] <= 1

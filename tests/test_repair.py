@@ -145,7 +145,7 @@ def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Pa
     write_clean(again, tmp_path / "again")
     for name in ("train.en", "train.de"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "clean" / name).read_bytes()
-    assert "switched off or limited: held_out: there is no validation or test text" in as_text(checkup)
+    assert "rules not fully applied: held_out: there is no validation or test text" in as_text(checkup)
 
 
 def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

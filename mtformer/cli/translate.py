@@ -24,7 +24,9 @@ class FileOptions(Options):
     """The input, the output and its format."""
 
     panel = options.IN_OUT
-    input: Path | None = options.INPUT
+    input: Path | None = option(
+        "A text file, translated line by line, a document, or a folder of documents; - is standard input."
+    )
     output: Path = options.OUTPUT
     format: Format = option("text, tsv (line number, rank, score and text) or json.", default=Format.text)
     alignments: bool = option("Add word alignments, as in 0-0 1-2.")

@@ -199,7 +199,7 @@ def _prepare(
             f"{len(data.corpus):,}",
         )
     if facts.slots is None and config.tokenizer.slots is None and not (trial.tokenizer.slots or inputs.base):
-        log.info("no slots: numbers and names may get lost in translations (tokenizer.slots)")
+        log.info("numbers and names may get lost in translations: this model has no slots for them (tokenizer.slots)")
     keep_freed_memory()
     model = _build(trial, tokenizer, inputs.base, device, ranks)
     if not is_resumed:

@@ -240,7 +240,7 @@ def filters_of(data: DataConfig, *, may_be_uneven: bool = False) -> dict[Languag
 def by_reason(inactive: Mapping[str, str]) -> list[str]:
     """Name the rules that are inactive for each reason."""
     rules = {why: [name for name, reason in inactive.items() if reason == why] for why in inactive.values()}
-    return [f"switched off or limited: {', '.join(names)}: {why}" for why, names in rules.items()]
+    return [f"rules not fully applied: {', '.join(names)}: {why}" for why, names in rules.items()]
 
 
 def of_direction(parts: Iterable[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:
