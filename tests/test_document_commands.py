@@ -87,6 +87,13 @@ def test_all_documents_of_a_folder_are_translated(
     assert "skipped 1 of 3 files, which are not documents" in result.stderr
 
 
+def test_several_documents_are_not_written_to_what_is_named_like_a_file(folder: Path, report: Path) -> None:
+    documents = [folder / "a.html", report]
+    with pytest.raises(UserError, match=r"--output one\.docx is named like a file: name a folder for 2 documents"):
+        tasks(documents, Path("one.docx"))
+    assert [task.folder.name for task in tasks(documents, Path("one"))] == ["one", "one"]
+
+
 def test_a_folder_beside_documents_is_refused(folder: Path) -> None:
     with pytest.raises(UserError, match="pages is not a document"):
         tasks([folder, folder / "a.html"], Path("-"))

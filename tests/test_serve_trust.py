@@ -169,9 +169,11 @@ def test_a_server_that_lets_anyone_in_says_so_once(trained: Project) -> None:
 
 
 def test_a_port_in_use(trained: Project, server: Client) -> None:
-    refused = trained.mtformer("serve", "runs/config", "--port", str(server.port))
-    assert refused.status == 2
-    assert f"port {server.port} of 127.0.0.1 is in use: name another with --port" in refused.stderr
+    for model in ("runs/config", "--demo"):
+        refused = trained.mtformer("serve", model, "--port", str(server.port))
+        assert refused.status == 2
+        assert f"port {server.port} of 127.0.0.1 is in use: name another with --port" in refused.stderr
+        assert "trained first" not in refused.stderr
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])  # browsers ask before sending the former
