@@ -174,9 +174,10 @@ function madeUp(ids, nTokens) {
   ];
   return made[ids.reduce((sum, id) => sum + id, 0) % made.length]().map((id) => id % nTokens);
 }
-function resultsOf([name, lines]) {
+function resultsOf([name, lines, chosen]) {
   const description = pageData[name];
-  return JSON.stringify(description.directions.map((direction) => {
+  const directions = chosen?.map((number) => description.directions[number]) ?? description.directions;
+  return JSON.stringify(directions.map((direction) => {
     const planner = new TextPlanner(description, direction);
     const { src, tgt } = planner.tokenizer;
     const nTokens = tgt.known.length;
@@ -221,15 +222,21 @@ def write_page(path: Path, models: Mapping[str, tuple[Header, Tokenizer]]) -> No
     path.write_text(page.replace("</body>", f"<script>{_IN_PAGE}</script></body>"), encoding="utf-8")
 
 
-def in_page(page: Page, name: str, lines: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return what a page makes of lines, for each direction of a model and each line."""
-    return json.loads(page.evaluate("resultsOf", [name, json.dumps(lines)]))  # as JSON, surrogates stay what they are
+def in_page(
+    page: Page, name: str, lines: Sequence[str], directions: Sequence[int] | None = None
+) -> list[list[dict[str, Any]]]:
+    """Return what a page makes of lines, for each direction of a model, or those with these numbers."""
+    as_json = json.dumps(lines)  # in which surrogates stay what they are
+    return json.loads(page.evaluate("resultsOf", [name, as_json, directions]))
 
 
-def in_python(header: Header, tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return what Python makes of lines, for each direction of the model and each line."""
-    checked = list(map(without_surrogates, lines))
-    return [_of_direction(header, tokenizer, checked, *pair) for pair in header.language_pairs]
+def in_python(
+    header: Header, tokenizer: Tokenizer, lines: Sequence[str], directions: Sequence[int] | None = None
+) -> list[list[dict[str, Any]]]:
+    """Return what Python makes of lines, for each direction of the model, or those with these numbers."""
+    checked, pairs = list(map(without_surrogates, lines)), header.language_pairs
+    chosen = pairs if directions is None else [pairs[number] for number in directions]
+    return [_of_direction(header, tokenizer, checked, *pair) for pair in chosen]
 
 
 def _of_direction(

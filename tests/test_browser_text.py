@@ -219,12 +219,25 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "To GB82 WEST 1234 5698 7654 AND, AB12 WITH FREE GIFT FROM US",
         ]
         lines += [f"{''.join(SLOTS[start:])} and 12" for start in (5, 14)]
-        lines += [text for _, text, _ in DATES + CLOCKS]
-        lines += [f"It has {text}." for _, text, *_ in (*UNITS, *AMOUNTS)]
-        lines += [f"Call {code}, please" for code in CODES]
-        lines += [line.text for pair in WITH_SLOTS[:6] for line in list(faithful_lines(pair[:2], seed=1))[::8]]
     python = in_python(*models[name], lines)
     assert list(differences(lines, python, in_page(page, name, lines))) == []
+
+
+@needs_browser
+@pytest.mark.parametrize("number", range(len(WITH_SLOTS)), ids=WITH_SLOTS)
+def test_a_page_reads_values_as_python_does(
+    models: dict[str, tuple[Header, Tokenizer]], page: Page, number: int
+) -> None:
+    """Those of all lines in the source language, and some of those in others."""
+    lines = [(languages[:2], text) for languages, text, _ in DATES + CLOCKS]
+    lines += [(languages[:2], f"It has {text}.") for languages, text, *_ in (*UNITS, *AMOUNTS)]
+    lines += [("en", f"Call {code}, please") for code in CODES]
+    languages = dict.fromkeys(pair[:2] for pair in WITH_SLOTS[:6])
+    lines += [(src_lang, line.text) for src_lang in languages for line in list(faithful_lines(src_lang, seed=1))[::8]]
+    own = WITH_SLOTS[number][:2]
+    chosen = [text for place, (src_lang, text) in enumerate(lines) if src_lang == own or place % 4 == number % 4]
+    python = in_python(*models["slots"], chosen, [number])
+    assert list(differences(chosen, python, in_page(page, "slots", chosen, [number]))) == []
 
 
 @needs_browser
