@@ -20,7 +20,8 @@ from mtformer.text.pairs import SentencePair
 EN_DE, DE_EN = LanguagePair("en", "de"), LanguagePair("de", "en")
 WORDS = ["".join("abcdefghij"[int(digit)] for digit in f"{n:04}") for n in range(1_000)]
 PAIRS = [SentencePair(f"the word is {word} here", f"das Wort ist {word} hier") for word in WORDS]
-SMALL = ("model.preset=tiny", "training.max_steps=4", "training.warmup_steps=0", "training.precision=fp32")
+TINY = ("model.d_model=16", "model.n_heads=2", "model.d_ff=32", "model.n_encoder_layers=1", "model.n_decoder_layers=1")
+SMALL = (*TINY, "training.max_steps=4", "training.warmup_steps=0", "training.precision=fp32")
 SHORT = tuple(word for setting in SMALL for word in ("--set", setting))
 
 
