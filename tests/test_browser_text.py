@@ -230,7 +230,8 @@ def test_a_page_reads_values_as_python_does(
 ) -> None:
     """Those of all lines in the source language, and some of those in others."""
     lines = [(languages[:2], text) for languages, text, _ in DATES + CLOCKS]
-    lines += [(languages[:2], f"It has {text}.") for languages, text, *_ in (*UNITS, *AMOUNTS)]
+    lines += [(languages[:2], f"It has {text}.") for languages, text, _, _ in UNITS]
+    lines += [(languages[:2], f"It has {text}.") for languages, text, _ in AMOUNTS]
     lines += [("en", f"Call {code}, please") for code in CODES]
     languages = dict.fromkeys(pair[:2] for pair in WITH_SLOTS[:6])
     lines += [(src_lang, line.text) for src_lang in languages for line in list(faithful_lines(src_lang, seed=1))[::8]]
