@@ -52,14 +52,15 @@ function mayBeAWord({ value }) {
 
 /**
  * The numbers of a source that a translation lacks. Small ones count as lost if the words of the target language are
- * known, or if the translation has another number instead.
+ * known, or if the translation has another number instead; a 1 only if the translation spells out another number.
  */
 function lostNumbers(source, translation, src, tgt) {
   const lost = missingNumbers(source, translation, src, tgt);
   if (!lost.some(mayBeAWord)) return lost.map(({ text }) => text);
   const isSure =
     Object.keys(tgt.number_words.stems).length > 0 || missingNumbers(translation, source, tgt, src).length > 0;
-  const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source));
+  const countsOnes = spellsOutAnother(source, translation, src, tgt);
+  const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source, countsOnes));
   return lost.filter(isLost).map(({ text }) => text);
 }
 
@@ -68,9 +69,19 @@ function madeUpNumbers(source, translation, src, tgt) {
   return Object.keys(src.number_words.stems).length > 0 ? lostNumbers(translation, source, tgt, src) : [];
 }
 
+/** Whether a translation has a word for a number from 2 to 12 that its source lacks. */
+function spellsOutAnother(source, translation, src, tgt) {
+  if (!Object.keys(src.number_words.stems).length || LARGE.test(translation.toLowerCase())) return false; // 十亿 is a billion
+  const [ofSrc, ofTgt] = [new NumberWords(src), new NumberWords(tgt)];
+  const values = findNumbers(source).map(({ value }) => value);
+  const isMadeUp = (n) =>
+    ofTgt.mayBeIn(translation.toLowerCase(), n) && !values.includes(String(n)) && !ofSrc.mayBeIn(source.toLowerCase(), n);
+  return Array.from({ length: LARGEST_SPELLED_OUT - 1 }, (_, place) => place + 2).some(isMadeUp);
+}
+
 /** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
-function isCounted({ start, end, text: written, value }, text) {
-  const isMany = Number(value) > 1 || !/^\p{Nd}+$/u.test(written); // as in 1 million
+function isCounted({ start, end, text: written, value }, text, countsOnes) {
+  const isMany = Number(value) > 1 || countsOnes || !/^\p{Nd}+$/u.test(written); // as in 1 million
   return isMany && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.entities import SLOT, large_word
 from mtformer.text.languages import has_full_stops_in_ordinals
-from mtformer.text.number_words import number_words
+from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
 
 _SPACED = re.compile(GROUPS)
@@ -45,7 +45,8 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str] | None 
     """Return the numbers of ``source`` that ``translation`` lacks.
 
     It may spell them out: those up to twelve without ``languages``, else those whose words it has. Small numbers count
-    as lost if the words of the target language are known here, or if the translation has another number instead.
+    as lost if the words of the target language are known here, or if the translation has another number instead. A 1,
+    which may go with a singular, counts only if the translation spells out another number.
     """
     lost = _missing_in(translation, source, languages)
     if not any(number.may_be_a_word for number in lost):
@@ -53,7 +54,12 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str] | None 
     is_sure = languages is not None and bool(
         number_words(languages[1]) or _missing_in(source, translation, languages[::-1])
     )
-    return [number.text for number in lost if not number.may_be_a_word or (is_sure and _is_counted(number, source))]
+    counts_ones = languages is not None and _spells_out_another(source, translation, languages)
+    return [
+        number.text
+        for number in lost
+        if not number.may_be_a_word or (is_sure and _is_counted(number, source, counts_ones=counts_ones))
+    ]
 
 
 def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
@@ -61,12 +67,23 @@ def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> 
     return lost_numbers(translation, source, languages[::-1]) if number_words(languages[0]) else []
 
 
-def _is_counted(number: Number, text: str) -> bool:
+def _spells_out_another(source: str, translation: str, languages: Sequence[str]) -> bool:
+    """Tell whether a translation has a word for a number from 2 to 12 that its source lacks."""
+    of_src, of_tgt = map(number_words, languages)
+    values = {number.value for number in find_numbers(source)}
+    is_clear = bool(of_src) and not LARGE.search(translation.lower())  # 十亿 is a billion
+    return is_clear and any(
+        of_tgt.may_be_in(translation.lower(), n) and str(n) not in values and not of_src.may_be_in(source.lower(), n)
+        for n in range(2, LARGEST_SMALL + 1)
+    )
+
+
+def _is_counted(number: Number, text: str, *, counts_ones: bool) -> bool:
     """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
     is_apart = not ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not ATTACHED_AFTER.match(
         text, number.end
     )
-    return (int(number.value) > 1 or not number.text.isdigit()) and is_apart  # as in 1 million
+    return (int(number.value) > 1 or counts_ones or not number.text.isdigit()) and is_apart  # as in 1 million
 
 
 def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:
