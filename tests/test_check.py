@@ -6,6 +6,7 @@ import itertools
 import json
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ SLIP = 2_000  # the line where the targets begin to stand a line late
 N_PAIRS = 3_000
 
 
+@cache
+def phrasebook() -> list[SentencePair]:
+    """Return sentences, without repetitions."""
+    source = parse_source("builtin:phrasebook,size:6000", "en", "de")
+    return list(dict.fromkeys(ParallelText([source], "en", "de")))
+
+
 def write(path: Path, lines: list[str]) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
@@ -42,8 +50,7 @@ def write(path: Path, lines: list[str]) -> None:
 def slipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A config whose training text slips, with a copy, an empty side and a sentence of the test set before that."""
     folder = tmp_path_factory.mktemp("slipped")
-    source = parse_source(f"builtin:phrasebook,size:{N_PAIRS + 20}", "en", "de")
-    pairs = [[src, tgt] for src, tgt in ParallelText([source], "en", "de")]
+    pairs = [[src, tgt] for src, tgt in phrasebook()[: N_PAIRS + 20]]
     train, test = pairs[:N_PAIRS], pairs[N_PAIRS:]
     train[10][1] = train[10][0] = "This line was never translated by anyone."
     train[20][1] = ""
@@ -464,8 +471,7 @@ def test_a_passage_in_the_middle() -> None:
 
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -> None:
-    source = parse_source("builtin:phrasebook,size:4000", "en", "de")
-    pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:2_400]
+    pairs = phrasebook()[:2_400]
     targets = [pair.tgt for place, pair in enumerate(pairs) if place != 4] + ["Zu viel."]
     if is_shuffled:
         targets = [targets[place] for place in np.random.default_rng(1).permutation(len(targets))]
@@ -480,8 +486,7 @@ def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -
 @pytest.mark.parametrize("end", [["Zu viel.", "Zu viel."], []])
 def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path, end: list[str]) -> None:
     """Whether the files have the same number of lines or not."""
-    source = parse_source("builtin:phrasebook,size:6000", "en", "de")
-    pairs = list(dict.fromkeys(ParallelText([source], "en", "de")))[:3_500]
+    pairs = phrasebook()[:3_500]
     missing = {99, 1_999}
     write(tmp_path / "train.en", [pair.src for pair in pairs])
     left = [pair.tgt for place, pair in enumerate(pairs) if place not in missing]
