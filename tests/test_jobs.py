@@ -14,7 +14,6 @@ from typing import Any, cast
 import pytest
 from conftest import Project, sentence_pairs
 from faults import PowerCut, disk_error_before, power_cut_before
-from forked import run_ranks
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.translate.jobs import reading
@@ -538,8 +537,8 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     assert failed.status == 2, failed.stderr
     assert failed.stderr.count("in.en:8: byte 0xff") == 1
     assert not output.exists()
-    done = run_ranks(trained.folder, [[*command, "--resume", "--on-error", "copy"]] * 2)
-    assert done.statuses == [0, 0], done.stderr
+    done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
+    assert done.status == 0, done.stderr
     assert "not UTF-8 text: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
     assert done.stderr.count("model: runs/config/model.safetensors") == 1
     assert done.stderr.count("is read as a term") == 1
