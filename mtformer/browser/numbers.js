@@ -59,7 +59,7 @@ function lostNumbers(source, translation, src, tgt) {
   if (!lost.some(mayBeAWord)) return lost.map(({ text }) => text);
   const isSure =
     Object.keys(tgt.number_words.stems).length > 0 || missingNumbers(translation, source, tgt, src).length > 0;
-  const countsOnes = spellsOutAnother(source, translation, src, tgt);
+  const countsOnes = isSure && spellsOutAnother(source, translation, src, tgt);
   const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source, countsOnes));
   return lost.filter(isLost).map(({ text }) => text);
 }

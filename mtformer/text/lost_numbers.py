@@ -49,17 +49,12 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str] | None 
     which may go with a singular, counts only if the translation spells out another number.
     """
     lost = _missing_in(translation, source, languages)
-    if not any(number.may_be_a_word for number in lost):
-        return [number.text for number in lost]
-    is_sure = languages is not None and bool(
-        number_words(languages[1]) or _missing_in(source, translation, languages[::-1])
-    )
-    counts_ones = languages is not None and _spells_out_another(source, translation, languages)
-    return [
-        number.text
-        for number in lost
-        if not number.may_be_a_word or (is_sure and _is_counted(number, source, counts_ones=counts_ones))
-    ]
+    uncounted = [number for number in lost if number.may_be_a_word]
+    if uncounted and languages and (number_words(languages[1]) or _missing_in(source, translation, languages[::-1])):
+        counts_ones = _spells_out_another(source, translation, languages)
+        uncounted = [number for number in uncounted if not _is_counted(number, source, counts_ones=counts_ones)]
+    starts = {number.start for number in uncounted}
+    return [number.text for number in lost if number.start not in starts]
 
 
 def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:

@@ -242,18 +242,23 @@ def _located(parts: Sequence[str], text: str) -> list[list[Span]]:
 
 def _places(part: str, text: str, start: int) -> list[Span]:
     at = text.find(part, start)
-    stop = start + 2 * len(part) + 20
-    changed, given = part, text[start:stop]
-    if at < 0 and (len(changed.lower()), len(given.lower())) == (len(changed), len(given)):
-        changed, given = changed.lower(), given.lower()  # the part may have been changed from ALL CAPS
-        at = given.find(changed) + start if changed in given else at
     if at >= 0:
-        return [(place, place + 1) for place in range(at, at + len(part))]
+        return _each(at, len(part))
+    changed, given = part, text[start : start + 2 * len(part) + 20]  # it may have been changed from ALL CAPS
+    if (len(changed.lower()), len(given.lower())) == (len(changed), len(given)):
+        changed, given = changed.lower(), given.lower()
+    at = given.find(changed)
+    if at >= 0:
+        return _each(start + at, len(part))
     places: list[Span] = []
     for _, a, b, c, d in SequenceMatcher(None, changed, given, autojunk=False).get_opcodes():
-        each = [(start + c + i, start + c + i + 1) for i in range(b - a)]
-        places += each if b - a == d - c else [(start + c, start + d)] * (b - a)
+        places += _each(start + c, b - a) if b - a == d - c else [(start + c, start + d)] * (b - a)
     return places
+
+
+def _each(start: int, n: int) -> list[Span]:
+    """Return the span of each of ``n`` characters from ``start`` on."""
+    return [(place, place + 1) for place in range(start, start + n)]
 
 
 def _in_text(span: Span, places: Sequence[Span]) -> Span:
