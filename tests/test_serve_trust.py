@@ -236,11 +236,11 @@ def test_the_demo_is_the_phrasebook_and_is_trained_once(
     monkeypatch.chdir(tmp_path)
     trained: list[Any] = []
     monkeypatch.setattr(training, "train", trained.append)
-    assert serving._demo(None) == [Path("runs/demo/model.safetensors")]
+    assert serving._demo(None, Place(port=0)) == [Path("runs/demo/model.safetensors")]
     assert len(trained) == 1
     Path("runs/demo").mkdir(parents=True)
     shutil.copy(bundle, "runs/demo/model.safetensors")
-    serving._demo(None)
+    serving._demo(None, Place(port=0))
     assert len(trained) == 1
 
 

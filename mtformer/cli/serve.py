@@ -4,12 +4,15 @@ import logging
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
+
+if TYPE_CHECKING:
+    from mtformer.serve.running import Place
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +87,7 @@ def serve(
     if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
         log_as_json()
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
-    place.listen().close()  # before a training or loading of minutes
-    paths = _demo(model) if demo else find_models(model, "mtformer serve MODEL")
+    paths = _demo(model, place) if demo else find_models(model, "mtformer serve MODEL")
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
@@ -93,11 +95,11 @@ def serve(
     serve(models, place, database=database, settings=settings, watch=watch)
 
 
-def _demo(given: list[Path] | None) -> list[Path]:
-    """Return the bundle of the phrasebook, which is trained if there is none.
+def _demo(given: list[Path] | None, place: "Place") -> list[Path]:
+    """Return the bundle of the phrasebook, which is trained if there is none and the server could then listen.
 
     Raises:
-        UserError: a model is named beside it.
+        UserError: a model is named beside it, or the place is taken.
     """
     import yaml
 
@@ -112,6 +114,7 @@ def _demo(given: list[Path] | None) -> list[Path]:
     if not bundle.is_file():
         from mtformer.training.run import train
 
+        place.listen().close()
         log.info("%s is trained first, which takes some minutes", bundle)
         train(config)
     return [bundle]
