@@ -22,7 +22,6 @@ from mtformer.training.run import clear
 
 HOLDER = """
 import subprocess, sys
-from collections.abc import Callable
 from pathlib import Path
 from mtformer.runs.folder import RunFolder
 with RunFolder(Path(sys.argv[1])).lock():

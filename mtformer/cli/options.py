@@ -187,7 +187,7 @@ def parse_pair(pair: str) -> "LanguagePair":
 
 
 def check_text(text: str | None, input: Path | None = None, *, reads_files: bool = True) -> None:
-    """Refuse a text that is not UTF-8, is a file or comes with ``--input``; warn if it may be meant as a file.
+    """Refuse a text that is not UTF-8, is a path or comes with ``--input``; warn if it may be meant as a path.
 
     Args:
         text: the text; None for none.

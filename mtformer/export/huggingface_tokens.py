@@ -81,7 +81,7 @@ def _special_tokens(folder: Path) -> list[str]:
     listed = [added[i] for i in sorted(added, key=int)]
     for name in ("extra_special_tokens", "additional_special_tokens"):
         tokens = settings.get(name) or []
-        listed += tokens.values() if isinstance(tokens, dict) else tokens  # by what they are for
+        listed += tokens.values() if isinstance(tokens, dict) else tokens  # newer files name a role for each
     listed.append(settings.get("mask_token") or SPECIAL_TOKENS[0])
     texts: list[Any] = [token.get("content") if isinstance(token, dict) else token for token in listed]
     special = [token for token in dict.fromkeys(texts) if token not in SPECIAL_TOKENS]
