@@ -258,11 +258,10 @@ def translate_documents(
     except OSError as error:
         raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
     file = PartialFile(units.output, units.settings(), targets[0])
-    with file.opened(resume=job.resume):
+    with file.opened(resume=job.resume, end=file.discard):
         documents.add(file.written())
         process(units, file, lambda: translator)
         documents.add(())  # those without text at the end
-    file.discard()
 
 
 def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | None) -> list[int]:

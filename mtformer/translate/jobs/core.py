@@ -176,10 +176,9 @@ def run(job: Job[Any], *loads: Load) -> None:
     job.check()
     if is_regular_output(job.output):
         file = PartialFile(job.output, job.settings())
-        with file.opened(resume=job.resume):
+        with file.opened(resume=job.resume, end=file.finish):
             n_before = file.done.n_lines
             tallies = process(job, file, *loads)
-        file.finish()
         job.report(file.done, n_before, tallies)
     else:
         with open_output(job.output) as stream:

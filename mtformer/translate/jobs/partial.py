@@ -15,7 +15,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -88,11 +88,12 @@ class PartialFile:
             return file.read(self.done.n_bytes).decode().split("\n")[:-1]
 
     @contextmanager
-    def opened(self, *, resume: bool) -> Iterator[None]:
+    def opened(self, *, resume: bool, end: Callable[[], object] = lambda: None) -> Iterator[None]:
         """Open the file. If the block raises an error, windows already written are kept.
 
         Args:
             resume: resume an unfinished file if there is one.
+            end: called after the block, before another process can open the file, such as :meth:`finish`.
 
         Raises:
             UserError: the file cannot be written; it is unfinished and ``resume`` is false, or it was started with
@@ -119,6 +120,7 @@ class PartialFile:
             except BaseException as error:
                 self._leave(n_before, error)
                 raise
+            end()
 
     def require_engine(self, engine: str) -> None:
         """Record the engine, which is known once the model is loaded.
