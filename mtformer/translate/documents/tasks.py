@@ -3,7 +3,9 @@
 A translation replaces an existing file only if the user has named that very file, and never an input.
 """
 
+import errno
 import logging
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -116,7 +118,8 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
         is_resumed: whether the job is resumed, or has to be: it keeps existing files.
 
     Raises:
-        UserError: two documents have the same output; or an output is an input, or exists and was not named.
+        UserError: two documents have the same output; or an output is an input, cannot be replaced, or exists and was
+            not named.
     """
     inputs = {(found.st_dev, found.st_ino) for found in (task.input.stat() for task in documents)}
     sources: defaultdict[str, list[Path]] = defaultdict(list)
@@ -128,7 +131,11 @@ def require_free(documents: Sequence[Task], tgt_lang: str, read: Iterable[Path],
             continue
         found = target.stat()
         require_distinct(target, [*others, *([target] if (found.st_dev, found.st_ino) in inputs else [])])
-        present += [] if task.is_named else [target]
+        if not task.is_named:
+            present.append(target)
+        elif not target.is_file() or not os.access(target, os.W_OK):
+            reason = os.strerror(errno.EACCES) if target.is_file() else "it is not a regular file"
+            raise UserError(f"cannot write {target}: {reason}")
     for paths in sources.values():
         if len(paths) > 1:
             both = " and ".join(map(str, paths))
