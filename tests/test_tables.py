@@ -174,6 +174,19 @@ def test_quotes_of_a_csv_enclose_separators_quotes_and_line_ends(tmp_path: Path)
     assert read(semicolons) == [("a a", 'b "b", b'), ("c", 'd "d"')]
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("sep=;\r\nen;de\r\na;b\r\n", {}),
+        ("sep=;\nen;de\na;b\n", {"delimiter": ";"}),
+        ('\ufeff"sep=,"\nen,de\na,b\n', {}),
+        ("sep=|\nen|de\na|b\n", {"quotes": True}),
+    ],
+)
+def test_a_first_line_for_excel_names_the_separator(tmp_path: Path, text: str, keys: dict[str, object]) -> None:
+    assert list(ParallelText([table(tmp_path, text, **keys)], "en", "de").examples()) == [("a", "b", 3)]
+
+
 def test_quotes_of_a_tsv_are_text_unless_the_config_says_otherwise(tmp_path: Path) -> None:
     text = '"Hi," he said.|"Hallo," sagte er.\n"a"|""\n'
     assert read(table(tmp_path, text)) == [('"Hi," he said.', '"Hallo," sagte er.'), ('"a"', '""')]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -221,7 +222,13 @@ def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
 
 
 def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
-    reader = csv.reader((line + "\n" for line in read_lines(path)), delimiter=delimiter, strict=True)
+    lines = read_lines(path)
+    head = list(islice(lines, 1))
+    for_excel = re.fullmatch('"?sep=([^"])"?', "".join(head))
+    delimiter = for_excel[1] if for_excel else delimiter
+    reader = csv.reader((line + "\n" for line in chain(head, lines)), delimiter=delimiter, strict=True)
+    if for_excel:
+        next(reader)
     while True:
         first = reader.line_num + 1
         try:
