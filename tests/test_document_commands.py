@@ -373,7 +373,9 @@ def test_no_translation_replaces_a_file_that_nobody_named(tmp_path: Path) -> Non
     require_free(tasks([page], make(tmp_path, "out/x.html")[0].parent), "de", [], is_resumed=False)
 
 
-def test_no_translation_replaces_a_protected_file_or_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_translation_replaces_a_protected_file_or_what_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page, protected, inside = make(tmp_path, "r.html", "done.html", "folder/x.html")
     named_folder = Task(page, tmp_path, inside.parent.name, is_named=True)
     assert problem([named_folder]) == f"cannot write {inside.parent}: it is not a regular file"
