@@ -16,7 +16,8 @@ from conftest import Project, sentence_pairs
 from faults import PowerCut, disk_error_before, power_cut_before
 
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.translate.jobs import partial, reading
+from mtformer.support.files import replace as replace_file
+from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.core import process, run
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.partial import PartialFile
@@ -139,7 +140,7 @@ def test_power_cuts_before_one_file_operation_after_another_change_nothing(
 KILLED = """
 import os, signal
 from mtformer.cli import main
-from mtformer.translate.jobs import partial, reading
+from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.partial import PartialFile
 reading.FIRST_SIZE = 20
 write = PartialFile.write
@@ -392,16 +393,16 @@ def test_an_output_belongs_to_its_process_until_it_has_its_name(
     job: TranslationJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[str] = []
-    rename = partial.replace_file
+    name = "mtformer.translate.jobs.partial.replace_file"
 
     def rename_beside_another(path: Path, target: Path) -> None:
-        monkeypatch.setattr(partial, "replace_file", rename)
+        monkeypatch.setattr(name, replace_file)
         with pytest.raises(UserError) as error:
             done(replace(job, resume=True))
         refused.append(str(error.value))
-        rename(path, target)
+        replace_file(path, target)
 
-    monkeypatch.setattr(partial, "replace_file", rename_beside_another)
+    monkeypatch.setattr(name, rename_beside_another)
     done(job)
     assert len(refused) == 1
     assert "another process is writing" in refused[0]
