@@ -327,6 +327,7 @@ def pdf(text: str) -> bytes:
     page = writer.add_blank_page(300, 300)
     font = pypdf.generic.DictionaryObject(
         {
+            pypdf.generic.NameObject("/Encoding"): pypdf.generic.NameObject("/WinAnsiEncoding"),
             pypdf.generic.NameObject("/Type"): pypdf.generic.NameObject("/Font"),
             pypdf.generic.NameObject("/Subtype"): pypdf.generic.NameObject("/Type1"),
             pypdf.generic.NameObject("/BaseFont"): pypdf.generic.NameObject("/Helvetica"),
@@ -337,11 +338,30 @@ def pdf(text: str) -> bytes:
         {pypdf.generic.NameObject("/Font"): fonts}
     )
     stream = pypdf.generic.DecodedStreamObject()
-    stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+    lines = text.replace("\n", ") Tj 0 -14 Td (")
+    stream.set_data(f"BT /F1 12 Tf 20 280 Td ({lines}) Tj ET".encode("latin-1"))
     page[pypdf.generic.NameObject("/Contents")] = stream
     file = io.BytesIO()
     writer.write(file)
     return file.getvalue()
+
+
+def test_sentences_of_pdf_are_whole_though_its_lines_are_not_of_one_length() -> None:
+    text = """CONTENTS
+MACHINE TRANSLATION ............................................... 1
+WHAT IT IS GOOD FOR AND WHAT NOT .......................... 2
+1 MACHINE TRANSLATION
+neural networks read a whole sentence at once, instead of one word|
+after the other, as in the past. many people use them every day. in|
+Berlin nobody can imagine the work without them. rare words are diffi-|
+cult, as are long sentences, and nobody sees the errors who has not read|
+the original text. so the first part of it, which consists of the pre-|
+and post-editing, remains with humans, above all for important Web-|
+Pages.
+- THE FIRST ITEM IS LONGER THAN ONE LINE, WHICH IS WHY IT HAS
+- THE SECOND IS SHORT."""
+    whole = text.replace("diffi-|\n", "diffi").replace("Web-|\n", "Web-").replace("|\n", " ").upper()
+    assert translated(pdf(text.replace("|", "")), "a.pdf").decode() == f"{whole}\n"
 
 
 def test_pdf_gives_its_text() -> None:

@@ -2,12 +2,23 @@
 
 import io
 import logging
+import re
+from itertools import pairwise
 from typing import Any
 
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import text_width
+from mtformer.text.languages import language_of_script, separator_of
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
+
+_SHORT = 40  # columns: shorter lines do not tell how long the lines of a page are
+_FULL = 0.9  # of the longest lines of a page: how far full lines reach, since letters are not of one width
+_ITEM = re.compile(r"[-–—*•▪◦·‣]\s|[(\[]?(?:\d{1,3}|[A-Za-z])[.)\]](?:\s|\d)")  # or a section, or a reference
+_ENTRY = re.compile(r"(?<!\.)(?<!\. )(?:\. ?){3,}+\w+\Z")  # of a table of contents
+_AFTER_PARTS = frozenset("and or und oder bzw. sowie en of och eller".split())  # of words, as in pre- and post-war
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
 
 
 def read(content: bytes, settings: Settings) -> TextDocument:
@@ -17,17 +28,18 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: it is not UTF-8 or UTF-16.
     """
     text, encoding = decoded(content, settings.name)
-    return _document(text, encoding, settings)
+    return _document(text, encoding, settings, joins=True)
 
 
-def _document(text: str, encoding: str, settings: Settings) -> TextDocument:
+def _document(text: str, encoding: str, settings: Settings, *, joins: bool) -> TextDocument:
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") else "\n"  # where both are used, each stays
-    block = plain_block((0, len(text)), text.replace(line_end, "\n"), lambda new: new.replace("\n", line_end))
+    lines = text.replace(line_end, "\n")
+    block = plain_block((0, len(text)), lines, lambda new: new.replace("\n", line_end), joins=joins)
     return TextDocument(text, encoding, settings, block, errors="strict")
 
 
 def read_pdf(content: bytes, settings: Settings) -> TextDocument:
-    """Read the text of a PDF file: its pages, one after the other.
+    """Read the text of a PDF file: its pages, one after the other, with a paragraph on each line.
 
     Raises:
         UserError: the file is damaged, encrypted, or has no text.
@@ -46,5 +58,27 @@ def read_pdf(content: bytes, settings: Settings) -> TextDocument:
         raise UserError(f"{settings.name} is damaged, or no PDF file: {' '.join(str(error).split())}") from None
     if not any(any(map(str.isalpha, page)) for page in pages):
         raise UserError(f"{settings.name} has no text: it may have pictures of pages, which need OCR first")
-    text = "\n\n".join("\n".join(line.strip() for line in page.split("\n")) for page in pages)
-    return _document(text.encode("utf-8", "replace").decode() + "\n", "utf-8", settings)
+    text = "\n\n".join(map(_with_whole_paragraphs, pages))
+    return _document(text.encode("utf-8", "replace").decode() + "\n", "utf-8", settings, joins=False)
+
+
+def _with_whole_paragraphs(page: str) -> str:
+    """Join the lines of each paragraph of a page; those of a proportional font are not of one length."""
+    lines = [line.strip() for line in page.split("\n")]
+    widths = sorted(width for width in map(text_width, lines) if width >= _SHORT)
+    longest = widths[int(0.9 * len(widths))] if widths else _SHORT  # a few may be longer, such as those of a table
+    separator = separator_of(language_of_script(page))
+    parts = lines[:1]
+    for line, following in pairwise(lines):
+        word = following.split(maxsplit=1)[0] if separator and following else following[:1]
+        hyphen = _HYPHEN.search(line)
+        is_divided = hyphen is not None and word[:1].islower() and word not in _AFTER_PARTS
+        is_full = text_width(f"{line}{separator}{word}") > _FULL * longest
+        if not line or not following or _ITEM.match(following) or _ENTRY.search(line) or not (is_full or is_divided):
+            parts.append("\n")
+        elif is_divided:
+            parts[-1] = parts[-1][:-1]
+        elif hyphen is None or word in _AFTER_PARTS:
+            parts.append(separator)
+        parts.append(following)
+    return "".join(parts)
