@@ -91,7 +91,7 @@ def test_a_translator_that_loses_tags_loses_neither_text_nor_links() -> None:
 def test_the_encoding_stays_and_what_it_lacks_becomes_an_entity() -> None:
     page = '<meta charset="iso-8859-1"><p>caf\u00e9'.encode("latin-1")
     assert translated(page, "a.html", lambda texts: ["ein Caf\u00e9 \u20ac"]) == page[:-4] + b"ein Caf\xe9 &#8364;"
-    with pytest.raises(UserError, match=r"a\.html: the text is not UTF-8"):
+    with pytest.raises(UserError, match=r"a\.html: the text is not UTF-8: save it in UTF-8"):
         translated(b"<p>\xff\xfe\x00a", "a.html")
 
 
@@ -109,7 +109,7 @@ def test_encodings_are_those_that_browsers_read(declared: str, encoding: str) ->
 
 @pytest.mark.parametrize("declared", ["undefined", "punycode", "unicode_escape", "rot13", "no-such-encoding"])
 def test_a_page_in_no_encoding_is_refused(declared: str) -> None:
-    with pytest.raises(UserError, match=f"a.html: the text is not {declared.upper()}"):
+    with pytest.raises(UserError, match=f"a.html: the text is not {declared.upper()}, its declared encoding"):
         translated(f'<meta charset="{declared}"><p>A dog', "a.html")
 
 

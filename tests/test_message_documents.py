@@ -83,7 +83,11 @@ def test_sentences_wrapped_inside_of_a_message_are_one_unit() -> None:
     [
         ('msgid "a"\nmsgstr "\n', r"a\.po:2: this line is not part of a catalogue: msgstr"),
         ('"a"\n', r"a\.po:1: this line belongs to no message"),
-        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po: the text is not UTF-8"),
+        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po: the text is not UTF-8: save it in UTF-8"),
+        (
+            b'"Content-Type: text/plain; charset=utf-8\\n"\n#\xff',
+            r"a\.po: the text is not UTF-8, its declared encoding",
+        ),
     ],
 )
 def test_damaged_catalogues_are_refused_with_the_line(content: str | bytes, message: str) -> None:

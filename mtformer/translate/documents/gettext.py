@@ -46,12 +46,14 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     Raises:
         UserError: a line is malformed, or the text is not in the encoding that it declares.
     """
-    declared = _CHARSET.search(content)
-    encoding = declared[1].decode().lower() if declared and declared[1] != b"CHARSET" else "utf-8"
+    found = _CHARSET.search(content)
+    declared = found[1].decode().lower() if found and found[1] != b"CHARSET" else ""
+    encoding = declared or "utf-8"
     try:
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        raise UserError(f"{settings.name}: the text is not {encoding.upper()}, its declared encoding") from None
+        advice = ", its declared encoding" if declared else ": save it in UTF-8"
+        raise UserError(f"{settings.name}: the text is not {encoding.upper()}{advice}") from None
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []

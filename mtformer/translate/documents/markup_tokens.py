@@ -219,7 +219,8 @@ def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCO
         with suppress(UnicodeError, LookupError):
             found[each] = content.decode(each)
     if not found:
-        raise UserError(f"{name}: the text is not {named.upper().removesuffix('-SIG')}")
+        advice = ", its declared encoding" if declared else ": save it in UTF-8"
+        raise UserError(f"{name}: the text is not {named.upper().removesuffix('-SIG')}{advice}")
     best = next((each for each, text in found.items() if not _CONTROL.search(text)), next(iter(found)))
     return found[best], best
 
