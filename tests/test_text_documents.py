@@ -346,6 +346,52 @@ def pdf(text: str) -> bytes:
     return file.getvalue()
 
 
+def test_what_admonitions_tabs_and_footnotes_contain_is_text_unless_it_is_code() -> None:
+    source = """!!! note "Title"
+    ```python
+    x = "a dog"
+    y = 1
+    ```
+
+    a red dog.
+
+    - an item
+        - another
+
+    ??? tip
+        a cat
+        and a dog.
+
+            code
+
+=== "Tab"
+
+    a tree.
+
+a house
+
+    code
+
+[^1]: a note.
+
+    its second paragraph.
+
+term
+:   its definition.
+
+    more of it.
+"""
+    texts = ("a red dog.", "an item", "another", "a cat\n        and a dog.", "a tree.", "a house", "a note.")
+    wanted = source
+    for text in (*texts, "its second paragraph.", "term\n", "its definition.", "more of it."):
+        wanted = wanted.replace(text, text.upper().replace("\n        ", " "))
+    assert translated(source, "a.md").decode() == wanted
+    crlf = source.replace("\n", "\r\n")
+    assert translated(crlf, "a.md").decode() == wanted.replace("\n", "\r\n")
+    both = "!!! note\n\n    a dog.\n"
+    assert translated(both, "a.md", bilingual=True).decode() == "!!! note\n\n    a dog.<br>A DOG.\n"
+
+
 def test_sentences_of_pdf_are_whole_though_its_lines_are_not_of_one_length() -> None:
     text = """CONTENTS
 MACHINE TRANSLATION ............................................... 1

@@ -5,9 +5,9 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import yaml
 
@@ -30,6 +30,9 @@ _OPAQUE = re.compile(
     r"|\$\$(?:[^$\n]|\n(?![ \t>]*\r?\n))*+\$\$[ \t]*$)",
     re.MULTILINE,
 )
+# What contains the indented lines below it, in which CommonMark sees code: admonitions, tabs, footnotes, definitions.
+_CONTAINER = re.compile(r"(?:(?:!!!|\?\?\?\+?)[ \t]|===[!+]?[ \t]+\"|\[\^[^\[\]]+\]:|:[ \t])")
+_INDENTATION = 4  # of what they contain
 _CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash before it
 _DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
 _HARD_BREAK = re.compile(r"(?: {2,}| *\\)\n[ \t]*")
@@ -63,7 +66,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     opaque = _opaque_lines(text, starts)
     blocks: list[Block] = []
     position, level, environment = start, "", dict[str, dict[str, object]]()
-    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[start:], environment)
+    lines = (text[begin:end] for begin, end in pairwise(starts))
+    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(_outdented(lines), environment)
     references = frozenset(environment.get("references", ()))
     for token in parsed:
         if token.map is None:
@@ -96,6 +100,20 @@ def _end_of_front_matter(text: str) -> int:
         if len(events) == 3 and not isinstance(events[2], yaml.MappingStartEvent):
             return start
     return front.end()
+
+
+def _outdented(lines: Iterable[str]) -> str:
+    """Return the text of some lines without the indentation of what extensions of Markdown contain."""
+    outdented, containers = [], list[int]()  # the open ones, by their own indentations
+    for line in lines:
+        inside = line.lstrip(" ")
+        indentation = len(line) - len(inside)
+        while inside.strip() and containers and indentation < containers[-1] + _INDENTATION:
+            containers.pop()
+        outdented.append(line[min(indentation, _INDENTATION * len(containers)) :])
+        if _CONTAINER.match(inside):
+            containers.append(indentation)
+    return "".join(outdented)
 
 
 def _opaque_lines(text: str, starts: Sequence[int]) -> set[int]:
@@ -172,7 +190,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     if found:
         is_paragraph = level == "paragraph_open" and len(spans) == len(found)
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
-        writer = Writer("\\\n" if is_paragraph and not before.strip() else "<br>")
+        writer = Writer("\\\n" if is_paragraph and not before else "<br>")
         yield Block((start, spans[-1][1]), tokens, found, writer)
 
 
