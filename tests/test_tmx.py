@@ -52,6 +52,14 @@ def test_variants_of_a_language_stand_for_it(tmp_path: Path) -> None:
     assert ": no unit has both en-AU and de; the languages are: EN-GB (1 segment)" in error_of(source, "en-AU")
 
 
+def test_the_two_texts_of_a_pair_are_different_variants(tmp_path: Path) -> None:
+    drops = Drops()
+    source = memory(tmp_path, unit(zh="一"), unit(zh_TW="二", zh="三"), unit(zh_TW="四", zh_CN="五"))
+    assert [(src, tgt) for src, tgt, _ in read(source, "zh", "zh_TW", drops)] == [("三", "二"), ("五", "四")]
+    assert drops.lines == {"without zh_TW": [4]}
+    assert [(src, tgt) for src, tgt, _ in read(source, "zh_TW", "zh")] == [("二", "三"), ("四", "五")]
+
+
 def test_inline_markup_is_removed_and_its_text_kept(tmp_path: Path) -> None:
     text = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept> and <hi type="x">marked</hi><ph>{<sub>1</sub>}</ph>'

@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
@@ -37,12 +39,13 @@ def read_tmx(path: Path, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator
     n_pairs = 0
     for unit in _units(path):
         languages.update(variant.language for variant in unit.variants)
-        src, tgt = (_best(unit.variants, language) for language in (src_lang, tgt_lang))
-        if src is None or tgt is None:
-            drops.add(f"without {src_lang if src is None else tgt_lang}", unit.line)
-            continue
-        n_pairs += 1
-        yield Example(src, tgt, unit.line)
+        src, tgt = (_matching(unit.variants, language) for language in (src_lang, tgt_lang))
+        pairs = ((match + other, a.text, b.text) for (match, a), (other, b) in product(src, tgt) if a is not b)
+        if best := max(pairs, key=itemgetter(0), default=None):  # of equals, the first
+            n_pairs += 1
+            yield Example(best[1], best[2], unit.line)
+        else:
+            drops.add(f"without {tgt_lang if src else src_lang}", unit.line)
     if languages and not n_pairs:
         listed = ", ".join(
             f"{language or 'none'} ({counted(count, 'segment')})" for language, count in languages.most_common(20)
@@ -50,11 +53,10 @@ def read_tmx(path: Path, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator
         raise UserError(f"{input_name(path)}: no unit has both {src_lang} and {tgt_lang}; the languages are: {listed}")
 
 
-def _best(variants: list[_Variant], language: str) -> str | None:
-    """Return the text in a language: exactly this one, or else the first variant of it."""
-    ranked = [(matches_language(variant.language, language), variant.text) for variant in variants]
-    best = max((match for match, _ in ranked), default=0)
-    return next(text for match, text in ranked if match == best) if best else None
+def _matching(variants: list[_Variant], language: str) -> list[tuple[int, _Variant]]:
+    """Return the variants in a language, each with how well it matches."""
+    ranked = ((matches_language(variant.language, language), variant) for variant in variants)
+    return [(match, variant) for match, variant in ranked if match]
 
 
 def _units(path: Path) -> Iterator[_Unit]:
