@@ -89,6 +89,7 @@ class _Handler:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self.parser.EntityDeclHandler = self._entity
+        self.parser.SkippedEntityHandler = self._undeclared
         self.parser.buffer_text = True
         self._name = name
         self._root = ""
@@ -136,3 +137,11 @@ class _Handler:
     def _entity(self, name: str, *_: object) -> None:
         line = self.parser.CurrentLineNumber
         raise UserError(f"{self._name}:{line}: this file declares the entity {name!r}, which is refused: remove it")
+
+    def _undeclared(self, name: str, *_: object) -> None:
+        """Refuse an entity in a text that a DTD, which is not read, may declare: the text would lack it."""
+        if self._text is not None and not self._depth:
+            line = self.parser.CurrentLineNumber
+            raise UserError(
+                f"{self._name}:{line}: this file does not declare the entity {name!r}: replace it by its character"
+            )
