@@ -214,6 +214,15 @@ def test_a_folder_in_the_form_of_a_data_set_is_read(hub: HubServer, offline: Cli
     assert offline.call("commit", {"hf": folder, "split": "train"}) is None
 
 
+def test_texts_that_a_data_set_lacks_are_empty(tmp_path: Path, offline: Client) -> None:
+    (tmp_path / "train.csv").write_text("en,de\n,leer\nNone,Keine\nYes,Ja\n")  # pandas takes None for a missing value
+    assert offline.pairs(hf=str(tmp_path), split="train") == [["", "leer"], ["", "Keine"], ["Yes", "Ja"]]
+    table = pyarrow.table({"translation": [{"en": "a", "de": None}, {"en": None, "de": "b"}]})
+    (tmp_path / "train.csv").unlink()
+    parquet.write_table(table, tmp_path / "train.parquet")
+    assert offline.pairs(hf=str(tmp_path), split="train") == [["a", ""], ["", "b"]]
+
+
 def test_files_of_a_folder_may_have_changed_since_they_were_fetched(
     hub: HubServer, offline: Client, tmp_path: Path
 ) -> None:

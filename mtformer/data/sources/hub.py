@@ -40,7 +40,7 @@ def read_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Examp
             rows = rows.select_columns(texts)
     reader = RowReader(Columns((source.src_column, source.tgt_column), (src_lang, tgt_lang)))
     for number, row in enumerate(_rows(rows, source), 1):
-        yield Example(*reader.pair(row, f"{source.hf}, split {source.split}, row {number}"), number)
+        yield Example(*reader.pair(_without_nulls(row), f"{source.hf}, split {source.split}, row {number}"), number)
 
 
 def pinned(sources: Sequence[Source]) -> list[Source]:
@@ -117,6 +117,13 @@ def _rows(rows: Any, source: HubDataset) -> Iterator[dict[str, Any]]:
             return
         for values in zip(*chunk.values(), strict=True):
             yield dict(zip(chunk, values, strict=True))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Replace missing texts of a row by empty ones: data sets of others have some, which their readers cannot fix."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items()}
+    return "" if value is None else value
 
 
 def _explained(source: HubDataset) -> AbstractContextManager[None]:
