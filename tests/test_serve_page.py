@@ -1,6 +1,7 @@
 """The page of a server, in a headless browser, and what it asks the server for."""
 
 import io
+import re
 from pathlib import Path
 
 import docx
@@ -223,6 +224,15 @@ def test_alternatives_begin_as_they_are_told_to_and_go_on_differently(server: Cl
     several = server.post("/page/begin", asked | {"text": f"{SENTENCE} 2 {SENTENCE}"})
     assert several.json() is None
     assert server.post("/page/nothing", asked).status_code == 404
+
+
+@pytest.mark.parametrize("task", ["alternatives", "begin"])
+def test_a_beginning_is_not_longer_than_a_translation_may_be(server: Client, task: str) -> None:
+    """Each of its tokens takes a step: a thread would compute it for hours."""
+    asked = {"text": SENTENCE, "source": "en", "target": "de", "prefix": "das " * 200}
+    answer = server.post(f"/page/{task}", asked)
+    assert answer.status_code == 400
+    assert re.fullmatch(r"the beginning has \d+ tokens, more than the \d+ that .*", answer.json()["error"])
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ class Planner(SentencePlanner):
             start: how it begins.
             n_next: how many of the likeliest next tokens that begin a word get a translation each; 0 for the one best
                 translation, whatever comes next.
+
+        Raises:
+            UserError: the beginning is longer than the translation may be.
         """
         tree = prepared(text, self.preparations)
         leaves = list(tree.leaves())

@@ -244,6 +244,10 @@ class SentencePlanner:
             return []
         prefix = self.tokenizer.encode_tgt([start])[0][:-1] if start else []
         request = replace(self._request(parts[0], self.options), prefix=prefix)
+        if len(prefix) > request.limit:  # each of its tokens takes a step
+            raise UserError(
+                f"the beginning has {len(prefix)} tokens, more than the {request.limit} that the translation may have"
+            )
         requests = [request]
         if n_next:
             next_ids = yield from self._plan_next_words(request, n_next)
