@@ -122,6 +122,13 @@ def test_long_codes_of_languages_are_not_kept(server: Client) -> None:
     assert all(len(code) < 100 for key in server.service.models._directions for code in key)
 
 
+@pytest.mark.parametrize("place", ["data", "params"])
+def test_repeated_fields_of_forms_and_of_query_strings_are_several_texts(server: Client, place: str) -> None:
+    asked = {"q": [*SOURCES[:2], ""], "source": "en", "target": "de"}
+    answer = server.post("/translate", **{place: asked}).json()
+    assert answer == server.post("/translate", asked).json()
+
+
 def test_a_text_without_its_half_of_a_surrogate_is_translated(server: Client) -> None:
     body = b'{"q": "the red house \\ud83d sees a small dog.", "source": "en", "target": "de"}'
     answer = server.post("/translate", data=body, headers={"Content-Type": "application/json"})

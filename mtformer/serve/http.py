@@ -162,10 +162,11 @@ async def _fields(request: Request) -> dict[str, Any]:
         return await _form(request)
     body = await request.body()
     try:
-        if kind == "application/x-www-form-urlencoded":
-            values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        if not body or kind == "application/x-www-form-urlencoded":
+            form = body.decode() or request.url.query
+            values = parse_qs(form, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
-        read = _as_unicode(json.loads(body)) if body else dict(request.query_params)
+        read = _as_unicode(json.loads(body))
     except (ValueError, RecursionError):
         what = "form" if "form" in kind else "JSON"
         raise ServiceError(400, f"Invalid request: the body is no {what} in UTF-8") from None
