@@ -18,7 +18,7 @@ becomes ``translate [OPTIONS] TEXT`` with the options ``--n-best N`` and ``--raw
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import wraps
@@ -30,6 +30,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mtformer.cli.hints import in_our_words, instead_of, spelled, too_many
+from mtformer.support.errors import UserError
 
 Function = Callable[..., None]
 
@@ -116,8 +117,17 @@ class SearchFields:
         from mtformer.config import SearchConfig
 
         given = {name: value for name, value in values.items() if value is not None and value is not False}
-        SearchConfig().updated(**given)  # before a model is loaded
+        try:
+            SearchConfig().updated(**given)  # before a model is loaded
+        except UserError as error:
+            raise UserError(_with_options(str(error), values)) from None
         return given
+
+
+def _with_options(message: str, names: Iterable[str]) -> str:
+    """Return a message about fields with the options in their place: ``--n-best 3`` for ``n_best = 3``."""
+    fields = re.compile(rf"\b({'|'.join(names)})\b(?: =)?")
+    return fields.sub(lambda found: spelled(found[1]), message.removeprefix("search options: "))
 
 
 def _bound(limits: Sequence[Any], end: str) -> float | None:
