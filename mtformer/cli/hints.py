@@ -30,6 +30,8 @@ _INSTEAD = (
     ("--output", "--fix"),
     ("--output", "--set run.dir=FOLDER"),
     ("--model", "--set training.init_from=MODEL, to fine-tune it"),
+    ("--json", "--format json"),
+    ("--format", "--json"),
 )
 _MODELS = ("BUNDLE", "RUN", "SYSTEM")  # metavars of arguments that are models
 
