@@ -120,6 +120,20 @@ def test_a_file_of_keys_that_cannot_be_used(key_file: Path, text: str | None, mo
         Keys.read(key_file)
 
 
+def test_a_folder_is_no_file_of_keys(tmp_path: Path) -> None:
+    """Its mode is not the problem: with that of a file, nobody could use it."""
+    tmp_path.chmod(0o755)
+    with pytest.raises(UserError, match=r"^cannot read [^;]*$"):
+        Keys.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_key_has_a_name(key_file: Path, name: str) -> None:
+    with pytest.raises(UserError, match="--new-key is empty"):
+        add_key(key_file, name)
+    assert not key_file.exists()
+
+
 def test_a_key_is_made_by_the_command_line(trained: Project, tmp_path: Path) -> None:
     made = trained.mtformer("serve", "--keys", tmp_path / "keys.json", "--new-key", "ada")
     assert made.status == 0

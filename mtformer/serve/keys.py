@@ -90,8 +90,10 @@ def add_key(path: Path, name: str) -> str:
     """Add a new key to a file, which is created if missing, and return the key. The file stores only its hash.
 
     Raises:
-        UserError: there is a key with this name, or the file cannot be read or written.
+        UserError: the name is empty or that of another key, or the file cannot be read or written.
     """
+    if not name.strip():  # of a variable that is not set
+        raise UserError("--new-key is empty: give the key a name")
     keys = _read(path) if path.exists() else {}
     if name in keys:
         raise UserError(f"{path} has a key for {name}: choose another name, or delete its entry")
@@ -116,12 +118,13 @@ def _hash(key: str) -> str:
 
 def _read(path: Path) -> dict[str, _StoredKey]:
     try:
-        mode = path.stat().st_mode
+        text, mode = path.read_bytes(), path.stat().st_mode
         if os.name != "nt" and mode & (stat.S_IWGRP | stat.S_IRWXO):  # Windows has no such bits
             raise UserError(f"other users can read or change {path}, the file of keys: run chmod 600 {path}")
-        return _FILE.validate_json(path.read_bytes() or b"{}")
+        return _FILE.validate_json(text or b"{}")
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; make it with --new-key NAME") from error
+        advice = "; make it with --new-key NAME" if isinstance(error, FileNotFoundError) else ""
+        raise UserError(f"cannot read {path}: {error.strerror}{advice}") from error
     except ValidationError as error:
         raise UserError(f"{path} is not a file of keys: {first_problem(error)}") from error
 
