@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtformer.evaluate.analysis import Bucket
 from mtformer.evaluate.comparison_formats import mark_differences
 from mtformer.evaluate.evaluation import best_translations, score_set
-from mtformer.evaluate.metrics import Score, interval, sentence_scores
+from mtformer.evaluate.metrics import Score, interval, sacrebleu_metric
 from mtformer.evaluate.results import SetResult
 from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eval_sets
 from mtformer.report.elements import Html, element, facts, muted, sentence_card, table
@@ -100,9 +100,11 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
     header = bundle.header
     translator = Translator.load(bundle, device)
     hypotheses = [translation.text for translation in best_translations(translator, texts.sources)]
-    of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, header.bleu_tokenize)
-    rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
-    sentences = [Sentence(n, *row[:3], row[3][_SENTENCE_METRIC]) for n, row in enumerate(rows, 1)]
+    score = sacrebleu_metric(_SENTENCE_METRIC, header.tgt_lang).sentence_score
+    rows = zip(texts.sources, hypotheses, *texts.references, strict=True)
+    sentences = [
+        Sentence(n, src, refs[0], hyp, round(score(hyp, refs).score, 2)) for n, (src, hyp, *refs) in enumerate(rows, 1)
+    ]
     options = translator.options
     search = f"beam size {options.beam_size}, length penalty {options.length_penalty:g}"
     result = score_set(texts, hypotheses, header, bundle.tokenizer, n_bootstrap=_N_RESAMPLES)
