@@ -5,7 +5,7 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
 
@@ -66,8 +66,8 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     opaque = _opaque_lines(text, starts)
     blocks: list[Block] = []
     position, level, environment = start, "", dict[str, dict[str, object]]()
-    lines = (text[begin:end] for begin, end in pairwise(starts))
-    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(_outdented(lines), environment)
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parsed = parser.parse(_outdented(text, starts), environment)
     references = frozenset(environment.get("references", ()))
     for token in parsed:
         if token.map is None:
@@ -102,10 +102,11 @@ def _end_of_front_matter(text: str) -> int:
     return front.end()
 
 
-def _outdented(lines: Iterable[str]) -> str:
-    """Return the text of some lines without the indentation of what extensions of Markdown contain."""
+def _outdented(text: str, starts: Sequence[int]) -> str:
+    """Return the lines that start at some places without the indentation of what extensions of Markdown contain."""
     outdented, containers = [], list[int]()  # the open ones, by their own indentations
-    for line in lines:
+    for start, end in pairwise(starts):
+        line = text[start:end]
         inside = line.lstrip(" ")
         indentation = len(line) - len(inside)
         while inside.strip() and containers and indentation < containers[-1] + _INDENTATION:
