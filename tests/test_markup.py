@@ -72,6 +72,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "{0}{1} and 🙂{2}",
         "Press <enter> to run git clone <url> <dir> (or <b>write <path>, <name></b>).",
         "Use --output=&lt;file&gt; &lt;name&gt;.",
+        "[![The badge](b.svg)](a.html) of [an [old] dog](b.html), [cats](<a b.md> 'Cats') and [[two](c.html)",
         "<b> A dog",
         '<i class="icon"></i>Old dogs <a href="#"><img src="x">run</a>.<br>🙂So do <i></i> cats',
     ],
@@ -111,6 +112,8 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("Use <b>this</b> &amp; that.", "Nimm dies & das.", "0-0 1-1 2-2 3-3", "Nimm <b>dies</b> &amp; das."),
         ("Read [the **long** text](a.html) now.", "Lies jetzt den langen Text.", "0-0 1-2 2-3 3-4 4-1",
          "Lies jetzt [den **langen** Text](a.html)."),
+        ("Read [![the image](a.png) here](a.html) now.", "Lies jetzt das Bild hier.", "0-0 1-2 2-3 3-4 4-1",
+         "Lies jetzt [![das Bild](a.png) hier](a.html)."),
         ("<b>Start of it", "Anfang davon", "0-0 1-1 2-1", "<b>Anfang davon"),
         ("the end</b> of it", "das Ende davon", "0-0 1-1 2-2 3-2", "das Ende</b> davon"),
         ("(1)</b> Old dogs.", "(1) Alte Hunde.", "0-0 1-1 2-2", "(1)</b> Alte Hunde."),
@@ -394,7 +397,7 @@ def test_a_mark_with_a_long_end_is_scanned_in_linear_time(text: str) -> None:
     assert len(scan(text + " " * 200_000)) + len(scan(text + "." * 200_000)) <= 2
 
 
-@pytest.mark.parametrize("opening", ["<", "[", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"])
+@pytest.mark.parametrize("opening", ["<", "[", "[[a]", "[a](<", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"])
 def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> None:
     text = opening * 2_000
     marked = take_out(text)

@@ -89,7 +89,9 @@ _PATTERNS = {
     "escaped_tag": r"&lt;(?P<escaped_slash>/?)(?P<escaped_name>[A-Za-z][\w:.-]*)(?:\s(?:(?!&[lg]t;)[^<>])*|/)?&gt;",
     "code_span": r"(?<!`)(?P<ticks>`++)(?:.*?[^`])??(?P=ticks)(?!`)",
     "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
-    "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
+    # Its text may have pairs of brackets, such as an image; a target with spaces stands between < and >.
+    "link": r"!?\[(?=[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+(?P<target>\]\("
+    r"(?:<[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\)))",
     "url": rf"(?<!{_W})(?:[A-Za-z][A-Za-z0-9+-]{{1,15}}://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
     "email": rf"(?<!{_W})(?<![.%+-])(?:mailto:)?[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
     "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b"
