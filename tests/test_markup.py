@@ -397,7 +397,9 @@ def test_a_mark_with_a_long_end_is_scanned_in_linear_time(text: str) -> None:
     assert len(scan(text + " " * 200_000)) + len(scan(text + "." * 200_000)) <= 2
 
 
-@pytest.mark.parametrize("opening", ["<", "[", "[[a]", "[a](<", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"])
+@pytest.mark.parametrize(
+    "opening", ["<", "[", "[[a]", "[a](<", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"]
+)
 def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> None:
     text = opening * 2_000
     marked = take_out(text)

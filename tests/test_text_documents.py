@@ -86,6 +86,7 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
         ("`$a` and `$b` cost $5, or $x + y$ it.\n", "`$a` AND `$b` COST $5, OR $x + y$ IT.\n"),
         ("A word\n: what it means\n:   or not\n", "A WORD\n: WHAT IT MEANS\n:   OR NOT\n"),
         ("{% note %}\nA dog.\n{% endnote %}\n", "{% note %}\nA DOG.\n{% endnote %}\n"),
+        ("[TOC]\n\nA dog.\n\n\\newpage\n\n@[toc]\n", "[TOC]\n\nA DOG.\n\n\\newpage\n\n@[toc]\n"),
         ("One\rtwo.\r\rThree\n", "ONE TWO.\r\rTHREE\n"),
         ("A dog.\n{: .note }\n\n# Two {#two .big}\n", "A DOG.\n{: .note }\n\n# TWO {#two .big}\n"),
         ('[One](x){ .big } and ![two](y){ width="3" }.\n', '[ONE](x){ .big } AND ![TWO](y){ width="3" }.\n'),
@@ -96,6 +97,8 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
 def test_markdown_keeps_lines_that_mean_something(source: str, expected: str) -> None:
     assert translated(source, "a.md", identity).decode() == source
     assert translated(source, "a.md").decode() == expected
+    crlf = source.replace("\r", "\n").replace("\n", "\r\n")
+    assert translated(crlf, "a.md").decode() == expected.replace("\r", "\n").replace("\n", "\r\n")
 
 
 def test_bilingual_markdown_repeats_all_but_notes_and_attributes() -> None:

@@ -23,12 +23,13 @@ _FRONT_MATTER = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# Lines that extensions of Markdown read: alerts, containers, admonitions, tags of templates, attributes, formulas.
+# Lines that extensions of Markdown read: alerts, containers, admonitions, tags of templates, attributes, formulas,
+# tables of contents, commands of TeX.
 _OPAQUE = re.compile(
-    r"^[ \t>]*(?:(?:\[![A-Za-z][\w-]*\]|:{3,}|(?:!!!|\?\?\?\+?|===)[ \t])[^\r\n]*"
-    r"|\{(?:[%{][^\r\n]*[%}]|:[^{}\r\n]*)\}[ \t]*$"
-    r"|\$\$(?:[^$\n]|\n(?![ \t>]*\r?\n))*+\$\$[ \t]*$)",
-    re.MULTILINE,
+    r"(?<![^\r\n])[ \t>]*(?:(?:\[![A-Za-z][\w-]*\]|:{3,}|(?:!!!|\?\?\?\+?|===)[ \t])[^\r\n]*"
+    r"|\{(?:[%{][^\r\n]*[%}]|:[^{}\r\n]*)\}[ \t]*"
+    r"|(?:@?\[(?:TOC|toc)\]|\\[a-z]+)[ \t]*"
+    r"|\$\$(?:[^$\n]|\n(?![ \t>]*\r?\n))*+\$\$[ \t]*)(?![^\r\n])",
 )
 # What contains the indented lines below it, in which CommonMark sees code: admonitions, tabs, footnotes, definitions.
 _CONTAINER = re.compile(r"(?:(?:!!!|\?\?\?\+?)[ \t]|===[!+]?[ \t]+\"|\[\^[^\[\]]+\]:|:[ \t])")
