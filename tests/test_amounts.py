@@ -300,6 +300,7 @@ def test_the_number_of_an_amount_is_written_as_in_the_target_language() -> None:
             "1.250,50\u00a0£, -5\u00a0$, 5k\u00a0$, 3 Millionen\u00a0€ and $5-$10",
         ),
         ("en-de", "US$6, 7 US$ or C$ 8.50", "6\u00a0US$, 7 US$ or 8,50\u00a0C$"),
+        ("en-de", "$100K, £2.5K and $1.2T", "100K\u00a0$, 2,5K\u00a0£ and 1,2T\u00a0$"),
         ("en-fr", "1.5 €, €2–3 and EUR 5", "1,5 €, 2–3\u00a0€ and EUR 5"),
         ("de-en", "1.250,5 €, −5€, 3 Mio. €, 5 % und €5", "€1,250.5, −€5, €3 million, 5 % und €5"),
         ("fr-en", "5 M€, 3,5 k€ et 5\u00a0$", "5 M€, 3.5 k€ et $5"),
