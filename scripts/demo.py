@@ -1,5 +1,6 @@
 """All of mtformer without data of your own: train on the phrasebook, translate, evaluate. README.md has its time."""
 
+import argparse
 import os
 import shlex
 
@@ -37,6 +38,7 @@ PAGES = {"lesson.html": "what the model sees in “it”", "translator.html": "t
 
 def main() -> None:
     """Show each command and run it."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print("The demo takes 3 minutes on two fast cores, and 10 on a slow or busy machine.", flush=True)
     python = python_with(extras="")
     for page in PAGES:  # those of an earlier demo

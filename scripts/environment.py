@@ -1,12 +1,8 @@
-"""Create the virtual environment that the other scripts use, or update it.
-
-usage: python scripts/environment.py [FOLDER [CONSTRAINTS [EXTRAS]]]
-
-EXTRAS are the optional dependencies in pyproject.toml, by default those for development.
-"""
+"""Create the virtual environment that the other scripts use, or update it."""
 
 from __future__ import annotations  # an older Python has to get as far as its error message
 
+import argparse
 import hashlib
 import os
 import subprocess
@@ -61,4 +57,8 @@ def _show_downloads(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    python_with(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default=".venv", help="where it goes, .venv by default")
+    parser.add_argument("constraints", nargs="?", default="constraints.txt", help="the file with the versions")
+    parser.add_argument("extras", nargs="?", default="dev", help="which of pyproject.toml, dev by default")
+    python_with(**vars(parser.parse_args()))

@@ -23,6 +23,9 @@ CHECKS = (
 
 def main(arguments: list[str]) -> None:
     """Run all checks, two at a time, and then the tests; what fails ends the script."""
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__)
+        return
     lowest = arguments[:1] == ["--lowest"]
     print("about 10 minutes on two fast cores, and 20 on slow ones", file=sys.stderr, flush=True)
     python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()

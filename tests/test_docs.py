@@ -3,12 +3,14 @@
 import ast
 import doctest
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +306,17 @@ def test_the_demo_runs_the_sentences_that_the_readme_shows() -> None:
     sentences = re.findall(r"--model runs/demo (\".+\")", README)
     assert sentences
     assert [sentence for sentence in sentences if f"--model runs/demo {sentence}" not in demo] == []
+
+
+@pytest.mark.parametrize("script", ["demo", "test", "environment"])
+def test_a_script_says_what_it_does_and_installs_nothing(
+    script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *command, **_: pytest.fail(f"{command} is run"))
+    monkeypatch.setattr("sys.argv", [f"{script}.py", "--help"])
+    with suppress(SystemExit):
+        runpy.run_path(str(ROOT / f"scripts/{script}.py"), run_name="__main__")
+    assert "usage: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
