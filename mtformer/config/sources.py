@@ -177,7 +177,8 @@ class CsvFile(SourceSection):
     header: BoolOrAuto = "auto"
     """As for `tsv`."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
-    """The separator of the columns; some spreadsheets use `;`. A first line such as `sep=;`, for Excel, overrides it."""
+    """The separator of the columns; some spreadsheets use `;`. A first line for Excel, such as `sep=;`,
+    overrides it."""
 
 
 class JsonlFile(SourceSection):
