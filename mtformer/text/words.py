@@ -19,7 +19,7 @@ def word_rule(language: str) -> WordRule:
 
 
 def find_words(text: str, phrase: str, is_word: WordRule) -> list[int]:
-    """Return the spans of ``phrase`` in ``text`` as whole words, from left to right."""
+    """Return where ``phrase`` starts in ``text`` as whole words, from left to right."""
     places = (match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text))
     return [start for start in places if stands_alone(text, start, start + len(phrase), is_word)]
 
