@@ -105,7 +105,10 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
             there[number.value] -= 1
         else:
             missing.append(number)
-    if languages is None or len(missing) > _MOST_MISSING:
+    if languages is None:
+        plain = set(map(_plain, +there))
+        return [number for number in reversed(missing) if _plain(number.value) not in plain]
+    if len(missing) > _MOST_MISSING:
         return missing[::-1]
     other = _Counterpart(text, counterpart, +there, *languages) if missing else None
     lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}

@@ -39,6 +39,7 @@ _URL = re.compile(
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff]|\u951f\u65a4\u62f7")
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _DIGIT = re.compile(r"\d")
+_DAY_AND_MONTH = re.compile(r"(?<!\d)(?<!\d[.,:])(\d\d?)\.(?=\d\d?\.(?!\d))")  # 25.8. is August 25
 _RESCALED = re.compile(  # numbers that another language may write with other digits: 1.5 million, 150万; 8:30 p.m.
     r"(?<!\d)(?<!\d[.,:])\d[\d.,:]*+[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
     r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
@@ -173,14 +174,14 @@ def _repeats(text: str) -> bool:
 def differs_in_numbers(pair: SentencePair) -> bool:
     """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out.
 
-    Numbers with a word for a large unit, such as "1.5 million", are left out, 3:30 is the same time as 15:30, and the
-    1990s are the 90s.
+    Numbers with a word for a large unit, such as "1.5 million", are left out, 3:30 is the same time as 15:30, 17:00 the
+    same as 17, and the 1990s are the 90s.
     """
     if not _DIGIT.search(pair.src) or not _DIGIT.search(pair.tgt):
         return False
     if not (lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src)):
         return False
-    sides = [_RESCALED.sub(" ", side) for side in pair]
+    sides = [_DAY_AND_MONTH.sub(r"\1 ", _RESCALED.sub(" ", side)) for side in pair]
     if not all(map(_CENTURY_OF_DECADE.search, sides)):
         sides = [_CENTURY_OF_DECADE.sub("", side) for side in sides]
     src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", side)) for side in sides)
