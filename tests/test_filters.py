@@ -125,6 +125,7 @@ def test_chinese_and_english() -> None:
         ("该公司赚了1亿2000万美元", "The company made 120 million dollars."),
         ("火车下午3:40开", "The train leaves at 15:40."),
         ("他11点33分离开", "He left at 11:33."),
+        ("火车8点45开", "The train leaves at 8:45."),
         ("90年代很冷", "It was cold in the 1990s."),
     ]
     bad = [

@@ -45,7 +45,7 @@ _RESCALED = re.compile(  # numbers that another language may write with other di
     r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
     re.IGNORECASE,
 )
-_HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d分)")
+_HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d(?!\d))")  # 8点45 is 8:45
 _CENTURY_OF_DECADE = re.compile(r"(?<!\d)\d\d(?=\d0(?:['’]?s\b|ern?\b|年代))")  # which 90s and 90er lack
 _TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
 _TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
