@@ -391,6 +391,26 @@ def test_no_translation_replaces_what_is_read(tmp_path: Path, is_resumed: bool) 
     assert f"{page} is both input" in problem([Task(project, tmp_path, "a.html"), *tasks([page], tmp_path / "b.html")])
 
 
+@pytest.mark.parametrize(
+    ("document", "output", "written"),
+    [
+        ("a.html", "out", "out/a.de.html"),
+        ("a.html", "page.de", "page.de/a.de.html"),
+        ("a.html", "b.HTM", "b.HTM"),
+        ("a.html", "there", "there"),
+        ("a.txt", "out", "out/a.de.txt"),
+        ("a.txt", "text.de", "text.de"),
+        ("a.pdf", "b.txt", "b.txt"),
+    ],
+)
+def test_an_output_that_is_not_named_like_a_document_is_a_folder(
+    tmp_path: Path, document: str, output: str, written: str
+) -> None:
+    [page, _] = make(tmp_path, document, "there")
+    [task] = tasks([page], tmp_path / output)
+    assert task.target("de") == tmp_path / written
+
+
 def test_documents_with_one_output_are_refused(tmp_path: Path) -> None:
     pages = make(tmp_path, "a/r.html", "b/r.html", "in/x.pdf", "in/x.txt", "in/y.txt")
     assert problem(tasks(pages[:2], tmp_path)).startswith(f"{pages[0]} and {pages[1]} would both be written to one fil")

@@ -57,7 +57,8 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
 
     Args:
         inputs: files; or one folder, whose documents are translated recursively.
-        output: a file for a single document; else a folder. Standard output stands for the folder of each input.
+        output: a file for a single document, if it exists or is named like one; else a folder. Standard output stands
+            for the folder of each input.
 
     Raises:
         UserError: there is no document, its format is unknown or differs from that of the output, or a required package
@@ -81,6 +82,9 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
     found = find_format(output.name) or structured_suffix(output)
     if found and found is not find_format(f"x{_suffix(first)}"):
         raise UserError(f"--output {output}: the translation of {first} is a {_suffix(first)} file: name one")
+    is_named = output.suffix if _suffix(first) == ".txt" else found  # texts may have any suffix, as in text.de
+    if not is_named and not output.exists():
+        return [Task(first, output)]
     return [Task(first, output.parent, output.name, is_named=True)]
 
 
