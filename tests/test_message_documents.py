@@ -220,6 +220,7 @@ def test_a_language_whose_code_is_a_truth_value_gets_quotes() -> None:
 def test_a_translation_that_would_be_something_else_in_yaml_gets_quotes() -> None:
     written = translated("a: one\nb: two\n", "a.yml", lambda texts: ["key: value # x", "yes"])
     assert yaml.safe_load(written) == {"a": "key: value # x", "b": "yes"}
+    assert yaml.safe_load(translated("a: one\u00a0\nb: two\n", "a.yml")) == {"a": "ONE\u00a0", "b": "TWO"}
 
 
 def test_properties_keep_escapes_and_double_apostrophes() -> None:

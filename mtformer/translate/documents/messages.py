@@ -198,7 +198,7 @@ def _yaml_scalar(written: str, style: str | None, old: str, text: str) -> str:
         old: its value.
         text: the new value.
     """
-    lines, tail = text.rstrip("\n").split("\n"), written[len(written.rstrip()) :]
+    lines, tail = text.rstrip("\n").split("\n"), written[len(written.rstrip(" \t\r\n")) :]
     if style in ("|", ">") and not (style == ">" and re.search(r"^[ \t]", text, re.MULTILINE)):
         line_end = "\r\n" if "\r\n" in written else "\n"
         header, *body = written.split("\n")
