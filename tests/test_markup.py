@@ -72,6 +72,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "{0}{1} and 🙂{2}",
         "Press <enter> to run git clone <url> <dir> (or <b>write <path>, <name></b>).",
         "Use --output=&lt;file&gt; &lt;name&gt;.",
+        "Some names (<code>x</code>, not <code>y</code>) have <b>'two ends'</b>; (<b>one...</b>), or <b>(none).</b>",
         "[![The badge](b.svg)](a.html) of [an [old] dog](b.html), [cats](<a b.md> 'Cats') and [[two](c.html)",
         "<b> A dog",
         '<i class="icon"></i>Old dogs <a href="#"><img src="x">run</a>.<br>🙂So do <i></i> cats',

@@ -12,10 +12,10 @@ Links = Sequence[tuple[int, int, float]]  # source words, target words, and how 
 
 @dataclass(frozen=True)
 class Atom:
-    """A word, or the punctuation beside a word.
+    """A word, or a sign of the punctuation beside a word.
 
     Attributes:
-        text: the word or the punctuation.
+        text: the word or the sign.
         start: where it starts in its text, in characters.
         word: the index of the word of the text that it belongs to.
         is_word: whether it is a word rather than punctuation.
@@ -32,7 +32,7 @@ class Atom:
         return self.start + len(self.text)
 
 
-_PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]+")
+_PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]")
 
 
 def atoms_of(text: str, words: Sequence[tuple[int, int]]) -> list[Atom]:

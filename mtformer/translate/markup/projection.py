@@ -224,17 +224,19 @@ class Projection:
 
             inside begins with    the start moves to the     inside ends with    the end moves to the
             a word                right, over punctuation    a word              left, over punctuation
-            punctuation           left, over one atom of it  punctuation         right, over one atom of it
+            punctuation           left, over as much of it   punctuation         right, over as much of it
         """
+        n_before = next(n for n, i in enumerate(inside) if self._src[i].is_word)
+        n_after = next(n for n, i in enumerate(reversed(inside)) if self._src[i].is_word)
         start, end = stretch.start, stretch.stop
-        if self._src[inside[0]].is_word:
+        if n_before:
+            start = self._left_over_punctuation(start, min(n_before, start - within.start))
+        else:
             start = self._right_over_punctuation(start, end - start)
+        if n_after:
+            end = self._right_over_punctuation(end, min(n_after, within.stop - end))
         else:
-            start = self._left_over_punctuation(start, min(1, start - within.start))
-        if self._src[inside[-1]].is_word:
             end = self._left_over_punctuation(end, end - start)
-        else:
-            end = self._right_over_punctuation(end, min(1, within.stop - end))
         return range(start, end)
 
     def _boundary(self, position: int, within: range) -> int:
