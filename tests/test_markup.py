@@ -382,6 +382,16 @@ def test_escaped_tags_are_tags() -> None:
     assert put_back(text, *map(identity, marked.texts)) == text
 
 
+def test_a_mark_keeps_its_distance_if_the_bracket_before_it_is_lost() -> None:
+    text = "The dog (`red`, not old) barks."
+    assert put_back(text, ("Der Hund, nicht alt, bellt.", links("0-0", "1-1", "3-2", "4-3", "5-4"))) == (
+        "Der Hund, `red` nicht alt, bellt."
+    )
+    assert put_back(text, ("Der Hund nicht alt bellt.", links("0-0", "1-1", "3-2", "4-3", "5-4"))) == (
+        "Der Hund `red` nicht alt bellt."
+    )
+
+
 @pytest.mark.parametrize("text", ["a</b> ", "<a>b ", "<a>b ,</a></a>", "x {y}, ", "**a*, "])
 def test_thousands_of_marks_are_put_back(text: str) -> None:
     """Deep nesting exceeds no limit of recursion, and work for each mark does not grow with their number."""

@@ -14,7 +14,7 @@ from mtformer.text.languages import UNDETERMINED
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
-from mtformer.translate.markup.projection import Node, Projection
+from mtformer.translate.markup.projection import NO_SPACE_AFTER, Node, Projection
 from mtformer.translate.markup.scanner import Mark, Role, long_words, scan, unescape, unknown_words, without_overlaps
 from mtformer.translate.translation import FLAG, Translation, joined
 
@@ -222,7 +222,8 @@ class _Builder:
     def add_single(self, written: str, *, glued: bool = False) -> None:
         """Add a single mark, which may be ``glued`` to the one before."""
         last = self._text[-1:]
-        is_apart = last in ("", " ") or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
+        is_apart = last in ("", " ", *NO_SPACE_AFTER)
+        is_apart = is_apart or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
         spaced = is_apart and not glued
         self._open[-1].node.children.append(Node(written, None, len(self._text), len(self._text), spaced))
         self._after_single = True

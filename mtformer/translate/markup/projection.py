@@ -68,7 +68,7 @@ class _Place(NamedTuple):
     node: Node
 
 
-_NO_SPACE_AFTER = tuple("([{（「『“‘«")
+NO_SPACE_AFTER = tuple("([{（「『“‘«")
 _EMPHASIS = re.compile(r"[*_~]+")
 _NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
 
@@ -141,7 +141,7 @@ class Projection:
                 last.text += node.closing
                 chunks += inner
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
-                spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
+                spaced = node.spaced and not (chunks and chunks[-1].text.endswith(NO_SPACE_AFTER))
                 is_glued = node.is_glued and stretch.start == within.start
                 text = node.opening + (node.closing or "")
                 chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=is_glued))
