@@ -54,11 +54,14 @@ CLEAN = [
     ("The film starts at 8:15 p.m.", "Der Film beginnt um 20:15 Uhr."),
     ("It was 15:30 when the train came.", "Es war 3.30 Uhr, als der Zug kam."),
     ("The shop closes at 17:00.", "Der Laden schließt um 17 Uhr."),
+    ("It was 15:30 when the train came.", "Es war 15 Uhr 30, als der Zug kam."),
+    ("The programme ran from 2007-13.", "Das Programm lief von 2007 bis 2013."),
     ("It costs $200.00 or 1.50 euros.", "Es kostet 200 $ oder 1,5 Euro."),
     ("He came on August 25th.", "Er kam am 25.8. an."),
     ("They sold 2.5 million of them in 1984.", "1984 verkauften sie 2.500.000 davon."),
     ("Read https://example.org/en-us/help first.", "Lesen Sie zuerst https://example.org/de/help."),
     ("See https://en.wikipedia.org/wiki/Berlin.", "Siehe https://de.wikipedia.org/wiki/Berlin."),
+    ("See www.example.org/index_en.htm.", "Siehe http://www.example.org/index_de.htm."),
     ("Go to https://example.org/?lang=en&page=2 now.", "Gehen Sie jetzt zu https://example.org/?lang=de&page=2."),
 ]  # fmt: skip
 NOISY: list[tuple[str, str, str]] = [

@@ -36,6 +36,7 @@ _URL = re.compile(
     r"https?://[^\s<>\"'，。）]+|www\.[^\s<>\"'，。）]+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+",
     re.ASCII | re.IGNORECASE,
 )
+_SCHEME = re.compile("^https?://")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff]|\u951f\u65a4\u62f7")
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _DIGIT = re.compile(r"\d")
@@ -45,7 +46,8 @@ _RESCALED = re.compile(  # numbers that another language may write with other di
     r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
     re.IGNORECASE,
 )
-_HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d(?!\d))")  # 8点45 is 8:45
+_HOUR_SIGN = re.compile(r"(?<=\d)\s?(?:Uhr|h|[点點时時])\s?(?=[0-5]\d(?!\d))")  # 8点45 and 15 h 30 are times
+_CENTURY_OF_RANGE = re.compile(r"(?<!\d)(1[89]|20)(\d\d[-–/])(?=\d\d(?![-–/]?\d))")  # which 2007-13 and 2020/21 lack
 _CENTURY_OF_DECADE = re.compile(r"(?<!\d)\d\d(?=\d0(?:['’]?s\b|ern?\b|年代))")  # which 90s and 90er lack
 _TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
 _TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
@@ -182,6 +184,7 @@ def differs_in_numbers(pair: SentencePair) -> bool:
     if not (lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src)):
         return False
     sides = [_DAY_AND_MONTH.sub(r"\1 ", _RESCALED.sub(" ", side)) for side in pair]
+    sides = [_CENTURY_OF_RANGE.sub(r"\1\2\1", side) for side in sides]
     if not all(map(_CENTURY_OF_DECADE.search, sides)):
         sides = [_CENTURY_OF_DECADE.sub("", side) for side in sides]
     src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", side)) for side in sides)
@@ -194,9 +197,9 @@ def _hour(match: re.Match[str]) -> str:
 
 
 def _codes(*languages: str) -> re.Pattern[str]:
-    """Return a pattern of the language codes in localized URLs: ``/de/``, ``/en-us/``, ``de.`` or ``?lang=de``."""
+    """Return a pattern of what localized URLs differ in: ``/de/``, ``/en-us/``, ``de.``, ``_de.`` or ``?lang=de``."""
     codes = "|".join(re.escape(base_language(code).casefold()) for code in languages)
-    return re.compile(rf"(?<=[/=])(?:{codes})(?:[-_][a-z]{{2,4}})?(?:[/.]|(?=[?&#])|$)")
+    return re.compile(rf"(?<=[/=_-])(?:{codes})(?:[-_][a-z]{{2,4}})?(?:[/.]|(?=[?&#])|$)")
 
 
 def differs_in_urls(pair: SentencePair, *, codes: re.Pattern[str]) -> bool:
@@ -204,7 +207,7 @@ def differs_in_urls(pair: SentencePair, *, codes: re.Pattern[str]) -> bool:
     if not any("@" in side or ":" in side or "www" in side.casefold() for side in pair):
         return False
     urls = ([url.rstrip(".,;:!?").casefold() for url in _URL.findall(side)] for side in pair)
-    src, tgt = ({codes.sub("", url).rstrip("/") for url in side} for side in urls)
+    src, tgt = ({_SCHEME.sub("", codes.sub("", url)).rstrip("/") for url in side} for side in urls)
     return src != tgt
 
 
