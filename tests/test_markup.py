@@ -1,6 +1,7 @@
 """Markup and placeholders come through a translation, whatever the model makes of the words."""
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -380,6 +381,14 @@ def test_escaped_tags_are_tags() -> None:
     marked = take_out(text)
     assert marked is not None and marked.texts == ["A dog runs & barks.", "Two cats"]
     assert put_back(text, *map(identity, marked.texts)) == text
+
+
+def test_a_mark_takes_entities_beside_it_whole_or_not_at_all() -> None:
+    text = "Call $object-&gt;name with {a}&amp;{b} or {c}&lt;5 now."
+    marked = take_out(text)
+    assert marked is not None and marked.texts == ["Call >name with or <5 now."]
+    moved = put_back(text, ("Ruf >name mit oder <5.", links("0-0", "1-1", "2-2", "3-3", "4-4")))
+    assert re.findall(r"&\w+;?|;", moved) == ["&gt;", "&amp;", "&lt;"]
 
 
 def test_a_mark_keeps_its_distance_if_the_bracket_before_it_is_lost() -> None:

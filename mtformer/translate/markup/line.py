@@ -15,7 +15,16 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
 from mtformer.translate.markup.projection import NO_SPACE_AFTER, Node, Projection
-from mtformer.translate.markup.scanner import Mark, Role, long_words, scan, unescape, unknown_words, without_overlaps
+from mtformer.translate.markup.scanner import (
+    ENTITY,
+    Mark,
+    Role,
+    long_words,
+    scan,
+    unescape,
+    unknown_words,
+    without_overlaps,
+)
 from mtformer.translate.translation import FLAG, Translation, joined
 
 _CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
@@ -177,13 +186,14 @@ def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
         return start, end
     while True:
         before = text[start - 1] if start > least else " "
-        after = text[end] if end < most else " "
+        written = entity[0] if (entity := ENTITY.match(text, end, most)) else text[end:most][:1] or " "
+        after = unescape(written)
         if _BRACKETS.get(before) == after:
-            start, end = start - 1, end + 1
+            start, end = start - 1, end + len(written)
         elif _GLUE.match(before):
             start -= 1
         elif _GLUE.match(after):
-            end += 1
+            end += len(written)
         elif after in "'’" and text[end + 1 : end + 2].isalpha() and end + 1 < most:
             end += 2
         else:

@@ -62,7 +62,7 @@ BLOCKS = frozenset(
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 _TEXT = "&<>\"'°€£¥\u00ad\u200c"  # what entities stand for in texts, besides letters; the last two are invisible
-_ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
+ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);")  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
 # Chinese beside a mark is no part of it, though it matches \w. Each large set of characters takes a millisecond to
 # compile, so most patterns name the Latin letters instead.
@@ -102,7 +102,7 @@ _PATTERNS = {
     "variable": rf"(?<!{_W})(?<!\$)\$[A-Za-z_]{_W}*|(?<!{_W})(?-i:__[A-Z][A-Z0-9_]*__)(?!{_W})",
     "shortcode": rf"(?<!{_W})(?<!:):[a-z][a-z0-9_+-]*:(?!{_W})(?!:)",
     "mention": rf"(?<!{_W})(?<![@&/#])[@#][A-Za-z_]{_W}*",
-    "entity": rf"{_ENTITY}",
+    "entity": ENTITY.pattern,
     # Windows: C:\\new, \\\\server\\new; Unix: /usr/local; a word of a regular expression.
     "path": rf"(?<!{_W})"
     r"(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
@@ -259,7 +259,7 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
 
 def unescape(text: str) -> str:
     """Replace the entities of HTML, all of which end in a semicolon, by their characters."""
-    return re.sub(_ENTITY, lambda entity: _character(entity[0]), text)
+    return ENTITY.sub(lambda entity: _character(entity[0]), text)
 
 
 def _character(entity: str) -> str:
