@@ -29,6 +29,7 @@ from mtformer.data.sources.parallel import ParallelText
         ("one <!-- a note --> line <!-- open <!-- closed -->", "one line <!-- open"),
         ("x < y & y > z", "x < y & y > z"),
         ("Use <name> and AT&T  here", "Use <name> and AT&T  here"),
+        ("&notes; of &kde; in this &region;", "&notes; of &kde; in this &region;"),
     ],
 )
 def test_markup_is_removed_once_and_for_all(before: str, after: str) -> None:

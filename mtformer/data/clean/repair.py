@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Sequence
+from html.entities import html5
 from typing import NamedTuple
 
 from ftfy import fix_encoding
@@ -45,7 +46,9 @@ def _space(tag: re.Match[str]) -> str:
 
 
 def _character(entity: re.Match[str]) -> str:
-    return html.unescape(entity[0])
+    """Return the character of an entity, or an unknown entity; ``html.unescape`` takes the &not of &notes; for one."""
+    is_known = entity[0].startswith("&#") or entity[0][1:] in html5
+    return html.unescape(entity[0]) if is_known else entity[0]
 
 
 def decoded(text: str) -> str:
