@@ -117,7 +117,7 @@ def test_a_json_object_holds_a_pair_of_lines(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"en": "a", "de": "b"', 'this line is not JSON: \'{"en"'),
+        ('{"en": "a", "de": "b"', 'this line is not JSON by itself: \'{"en"'),
         ("[" * 100_000, "this line is not JSON"),
         ('["a", "b"]', "this is not an object with the keys 'en' and 'de'"),
         ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr; set tgt_key"),
@@ -223,7 +223,7 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
     ]
     assert [message.rpartition("/")[2] for message in error_of(*sources).splitlines()] == [
         "pairs.tsv:1: this line has no tab: 'no tab'",
-        "pairs.jsonl:2: this line is not JSON: '{'",
+        "pairs.jsonl:2: this line is not JSON by itself: '{'",
         "tgt.txt --from LANG --to LANG finds where lines are missing, and --fix realigns the others",
     ]
     with pytest.raises(UserError) as error:

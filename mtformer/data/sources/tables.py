@@ -151,7 +151,7 @@ def read_jsonl(source: JsonlFile, src_lang: str, tgt_lang: str, drops: Drops) ->
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise UserError(f"{name}:{number}: this line is not JSON: {line[:80]!r}") from None
+            raise UserError(f"{name}:{number}: this line is not JSON by itself: {line[:80]!r}") from None
         yield Example(*rows.pair(row, f"{name}:{number}"), number)
 
 
