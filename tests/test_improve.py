@@ -199,7 +199,10 @@ def test_a_full_disk_is_reported_and_made_up_for(whole: tuple[Project, str], tmp
     assert digest(project) == digest(whole[0])
 
 
-def test_stages_without_a_gain_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_without_a_gain_are_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "mtformer.improve")
     project = make(tmp_path, n_pairs=100, max_steps=40)
     monkeypatch.setattr(stages, "valid_bleu", lambda models, valid: 20.0 if "runs" in models[-1].parts else 19.0)
     report = run_improve(project, budget=9)
@@ -212,6 +215,15 @@ def test_stages_without_a_gain_are_undone(tmp_path: Path, monkeypatch: pytest.Mo
     assert [commands[stage].count("--model") for stage in ("forward", "backward")] == [1, 1]
     assert digest(project) == digest(project, "runs/config")
     assert "undone" in report.to_text()
+    told = [record.message for record in caplog.records if re.match(r"stage \S", record.message)]
+    assert [message for message in told if "teacher.2" in message or "student" in message] == [
+        "stage teacher.2",
+        "stage teacher.2: BLEU 19.00 on the validation set",
+        "stage teacher.2.ensemble: BLEU 19.00 on the validation set, \N{MINUS SIGN}1.00: undone",
+        "stage student",
+        "stage student: BLEU 19.00 on the validation set, \N{MINUS SIGN}1.00: undone",
+    ]
+    assert {"stage baseline", "stage reverse", "stage forward", "stage backward"} <= set(told)
 
 
 def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_choose(

@@ -13,7 +13,7 @@ from mtformer.evaluate.metrics import Score
 from mtformer.evaluate.testsets import has_test_set
 from mtformer.improve.state import Outcome
 from mtformer.support.files import write_text
-from mtformer.support.terminal import as_text, fixed
+from mtformer.support.terminal import as_text
 
 
 def tested(bundle: Path) -> list[Score]:
@@ -72,9 +72,9 @@ class Report:
                 outcome.stage,
                 f"{outcome.minutes:.1f}",
                 "" if outcome.steps is None else f"{outcome.steps:,}",
-                "" if outcome.bleu is None else fixed(outcome.bleu, 2),
-                "" if outcome.gain is None else ("+" if outcome.gain > 0 else "") + fixed(outcome.gain, 2),
-                "kept" if outcome.kept else "undone",
+                outcome.shown_bleu,
+                outcome.shown_gain,
+                outcome.verdict,
                 outcome.note,
             ]
             for outcome in self.outcomes

@@ -92,6 +92,7 @@ def improve(request: Request) -> Report:
         if is_new:
             expected = _expected(request, texts)
             log.info("%s", describe(make_plan(expected, request.budget), expected, request.budget))
+            log.info("stage baseline")
             train(request.config)
         baseline = RunFolder.of(request.config)
         configs = Configs(folder, request.config, baseline.read_config(ResolvedConfig), baseline)
@@ -162,14 +163,14 @@ class _Improvement:
         best, score = configs.baseline, self._baseline.bleu or 0.0
         size = self._request.size
         config = configs.student(texts, self._n_steps("student"), size)
-        outcome = stages.compared(config, score, is_wanted=size is not None)
+        outcome = stages.trained(config, score, is_wanted=size is not None)
         if outcome.kept:
             best, score = configs.run("student"), outcome.bleu or 0.0
         if source is not None:
             command = ["backtranslate", "--input", str(source.path)]
             texts = [*texts, stages.translated("monolingual", source, backward, command)]
             config = configs.continued("continued", best.bundle, texts, self._n_steps("continued"))
-            outcome = stages.compared(config, score)
+            outcome = stages.trained(config, score)
             if outcome.kept:
                 best, score = configs.run("continued"), outcome.bleu or 0.0
         average = None if best is configs.baseline else stages.averaged(best, score)

@@ -1,5 +1,6 @@
 """The stages: each is a training, a translation or a measurement that other rooms know how to do, and to resume."""
 
+import logging
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -23,6 +24,8 @@ from mtformer.translate.jobs import core
 from mtformer.translate.jobs.generation import GenerationJob, json_line
 from mtformer.translate.jobs.reading import Source
 from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
 
 Text = ParallelText | Source
 
@@ -56,24 +59,42 @@ class Stages:
         self._state = state
         self._configs = configs
 
-    def measured(self, folder: RunFolder, name: str, command: str) -> Outcome:
-        """Score the model of a run that is complete."""
+    def measured(
+        self, folder: RunFolder, name: str, command: str, before: float | None = None, *, is_wanted: bool = False
+    ) -> Outcome:
+        """Score the model of a run that is complete; see :meth:`trained`."""
 
         def do() -> Outcome:
             run = gather(folder.path)
             score = valid_bleu([folder.bundle], self._configs.valid)
-            commands = [command, self._eval([folder.bundle])]
-            return Outcome(stage=name, commands=commands, minutes=run.minutes, steps=run.step, bleu=score)
+            gain = None if before is None else score - before
+            return Outcome(
+                stage=name,
+                commands=[command, self._eval([folder.bundle])],
+                minutes=run.minutes,
+                steps=run.step,
+                bleu=score,
+                gain=gain,
+                kept=is_wanted or gain is None or gain > 0,
+            )
 
         return self._state.once(do, name)
 
-    def trained(self, config: Config) -> Outcome:
-        """Train a model, or resume its training, and score it."""
+    def trained(self, config: Config, before: float | None = None, *, is_wanted: bool = False) -> Outcome:
+        """Train a model, or resume its training, and score it.
+
+        Args:
+            config: of its run.
+            before: the BLEU that it is to exceed, to be kept; None if it is not compared.
+            is_wanted: keep it in any case.
+        """
         folder = RunFolder.of(config)
         name = folder.path.name
         if name not in self._state.outcomes:
+            log.info("stage %s", name)
             train(config)
-        return self.measured(folder, name, shlex.join(["mtformer", "train", str(self._configs.path(name))]))
+        command = shlex.join(["mtformer", "train", str(self._configs.path(name))])
+        return self.measured(folder, name, command, before, is_wanted=is_wanted)
 
     def joined(self, models: list[Path], name: str) -> list[Path]:
         """Return the models with a new one, if it makes their ensemble better; its stage gets the gain."""
@@ -104,6 +125,7 @@ class Stages:
         path = self._configs.folder / f"{name}.jsonl"
 
         def do() -> Outcome:
+            log.info("stage %s", name)
             if not path.exists():  # it appears when it is complete
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
                 core.run(job, partial(Translator.load, models, engine="auto"))
@@ -113,20 +135,12 @@ class Stages:
         self._state.once(do, name)
         return path
 
-    def compared(self, config: Config, before: float, *, is_wanted: bool = False) -> Outcome:
-        """Train a model that is to be better than the best one so far, or is wanted in any case."""
-        outcome = self.trained(config)
-        if outcome.gain is None:
-            outcome.gain = (outcome.bleu or 0.0) - before
-            outcome.kept = is_wanted or outcome.gain > 0
-            self._state.write()
-        return outcome
-
     def averaged(self, run: RunFolder, before: float) -> Path | None:
         """Average the best checkpoints of a run, and return the bundle if it is better."""
         path = self._configs.folder / "average.safetensors"
 
         def do() -> Outcome:
+            log.info("stage average")
             n = min(N_BEST, len(best_checkpoints(run.checkpoints)))
             command = ["mtformer", "average", str(run.path), "--best", str(n)]
             average_checkpoints(run.path, path, last=None, best=n)

@@ -1,5 +1,6 @@
 """What an improvement has done so far, in a file that is replaced atomically after each stage."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from pydantic import BaseModel, ValidationError
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import write_text
 from mtformer.support.locks import lock
+from mtformer.support.terminal import fixed
+
+log = logging.getLogger(__name__)
 
 
 class Outcome(BaseModel):
@@ -34,6 +38,21 @@ class Outcome(BaseModel):
     gain: float | None = None
     kept: bool = True
     note: str = ""
+
+    @property
+    def shown_bleu(self) -> str:
+        """Its BLEU in digits; empty without one."""
+        return "" if self.bleu is None else fixed(self.bleu, 2)
+
+    @property
+    def shown_gain(self) -> str:
+        """Its gain with a sign; empty without one."""
+        return "" if self.gain is None else ("+" if self.gain > 0 else "") + fixed(self.gain, 2)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is kept."""
+        return "kept" if self.kept else "undone"
 
 
 class _Saved(BaseModel):
@@ -104,6 +123,9 @@ class State:
             outcome.minutes = outcome.minutes or (time.monotonic() - started) / 60
             self.outcomes[name] = outcome
             self.write()
+            if outcome.bleu is not None:
+                compared = "" if outcome.gain is None else f", {outcome.shown_gain}: {outcome.verdict}"
+                log.info("stage %s: BLEU %s on the validation set%s", name, outcome.shown_bleu, compared)
         return self.outcomes[name]
 
 
