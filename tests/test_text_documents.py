@@ -395,6 +395,17 @@ term
     assert translated(both, "a.md", bilingual=True).decode() == "!!! note\n\n    a dog.<br>A DOG.\n"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_each_paragraph_of_a_bilingual_text_is_followed_by_its_translation(end: str) -> None:
+    text = "A dog.\n\nThis paragraph was wrapped at some column,\nbecause it was long.\n- an item\n"
+    both = (
+        "A dog.\nA DOG.\n\nThis paragraph was wrapped at some column,\nbecause it was long.\n"
+        "THIS PARAGRAPH WAS WRAPPED AT SOME COLUMN,\nBECAUSE IT WAS LONG.\n- an item\n- AN ITEM\n"
+    )
+    assert translated(text.replace("\n", end), "a.txt", bilingual=True).decode() == both.replace("\n", end)
+    assert translated(pdf("A dog.\n\nA cat."), "a.pdf", bilingual=True).decode() == "A dog.\nA DOG.\nA cat.\nA CAT.\n"
+
+
 def test_sentences_of_pdf_are_whole_though_its_lines_are_not_of_one_length() -> None:
     text = """CONTENTS
 MACHINE TRANSLATION ............................................... 1

@@ -17,9 +17,7 @@ _CONTROL = re.compile("((?:\x1b\\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u20
 _HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
 
 
-def plain_block(
-    span: Span, text: str, finish: Callable[[str], str], *, is_kept: bool = True, joins: bool = True
-) -> Iterator[Block]:
+def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept: bool = True) -> Iterator[Block]:
     """Yield the block of a text, if it has letters.
 
     Args:
@@ -27,10 +25,9 @@ def plain_block(
         text: the text, without the file's escapes.
         finish: escapes the translation.
         is_kept: whether the file stays unchanged where the translation equals the text.
-        joins: whether wrapped lines are joined.
     """
     if not _HALF.search(text):
-        tokens, found = plain_units([(text, True)], joins=joins)
+        tokens, found = plain_units([(text, True)], joins=True)
         if found:
             yield Block(span, tokens, found, Writer(), finish, is_kept)
 

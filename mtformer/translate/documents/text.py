@@ -3,14 +3,16 @@
 import io
 import logging
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width
 from mtformer.text.languages import language_of_script, separator_of
+from mtformer.translate.documents.blocks import Block
+from mtformer.translate.documents.inline import BlockUnit, Writer
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import plain_block
+from mtformer.translate.documents.plain import plain_units
 from mtformer.translate.documents.seam import Settings, TextDocument
 
 _SHORT = 40  # columns: shorter lines do not tell how long the lines of a page are
@@ -33,9 +35,16 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 
 def _document(text: str, encoding: str, settings: Settings, *, joins: bool) -> TextDocument:
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") else "\n"  # where both are used, each stays
-    lines = text.replace(line_end, "\n")
-    block = plain_block((0, len(text)), lines, lambda new: new.replace("\n", line_end), joins=joins)
-    return TextDocument(text, encoding, settings, block, errors="strict")
+    tokens, units = plain_units([(text.replace(line_end, "\n"), True)], joins=joins)
+    sizes = [len(token.text) + token.text.count("\n") * (len(line_end) - 1) for token in tokens]
+    ends = list(accumulate(sizes))
+    writer, finish = Writer(), lambda new: new.replace("\n", line_end)
+    blocks = []
+    for unit in units:  # each is a block, so that in a bilingual text its translation follows it
+        number, part = unit.start, BlockUnit(0, 1, unit.text, None, unit.finish)
+        span = (ends[number] - sizes[number], ends[number])
+        blocks.append(Block(span, [tokens[number]], [part], writer, finish))
+    return TextDocument(text, encoding, settings, blocks, errors="strict")
 
 
 def read_pdf(content: bytes, settings: Settings) -> TextDocument:
