@@ -1,5 +1,6 @@
 """What tests share: a small language to learn, a config for it, and a model that has learned it."""
 
+import gc
 import logging
 import os
 import shutil
@@ -130,6 +131,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the files that take longest, so that no process waits for another at the end."""
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what is imported and collected by now, which stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
