@@ -14,7 +14,7 @@ from mtformer.config.sources import MULTIPLE
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
-from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets, require_read_once
 from mtformer.runs.finding import find_model
 from mtformer.runs.folder import BUNDLE, RunFolder, hint
 from mtformer.support.errors import UserError
@@ -115,6 +115,7 @@ def compare_paths(
     Raises:
         UserError: a system or the test set cannot be used, or they do not belong together.
     """
+    require_read_once([*paths, texts.get("src"), *(texts.get("ref") or ())])
     systems = _read_systems(paths, pair)
     test_set, languages = _test_set(systems, pair, texts)
     require_distinct(output, [*test_set.files, *(system.path for system in systems)])
@@ -216,7 +217,7 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
             raise UserError("give --ref, or --data, or --testset, not several of them")
         test_set = from_files(None, references)
         if not test_set.sources:
-            raise UserError(f"the reference {references[0]} is empty")
+            raise UserError(f"the reference {input_name(references[0])} is empty")
     elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:

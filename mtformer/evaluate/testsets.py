@@ -1,7 +1,7 @@
 """Test sets: from files, from any source of a config, from the config of a model's run, or through sacreBLEU."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypedDict
@@ -15,7 +15,7 @@ from mtformer.runs.folder import RunFolder, run_of
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.lines import read_lines
+from mtformer.text.lines import input_name, read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
 
 log = logging.getLogger(__name__)
@@ -130,17 +130,29 @@ def from_files(src: Path | None, references: Sequence[Path]) -> EvalSet:
     """Read references and their sources; without ``src`` the sources are empty.
 
     Raises:
-        UserError: a file cannot be read, or they differ in length.
+        UserError: a file cannot be read, two are standard input, or they differ in length.
     """
     files = [*([] if src is None else [src]), *references]
+    require_read_once(files)
     streams = [list(read_lines(path)) for path in files]
     n_lines = len(streams[0])
     for path, stream in zip(files, streams, strict=True):
         if len(stream) != n_lines:
-            raise UserError(f"{files[0]} has {counted(n_lines, 'line')}, {path} has {len(stream):,}")
+            first, name = input_name(files[0]), input_name(path)
+            raise UserError(f"{first} has {counted(n_lines, 'line')}, {name} has {len(stream):,}")
     sources = [""] * n_lines if src is None else streams.pop(0)
     named = () if Path("-") in references else tuple(map(str, references))
     return EvalSet(str(files[0]), sources, streams, files, named)
+
+
+def require_read_once(files: Iterable[Path | None]) -> None:
+    """Refuse files of which more than one is standard input.
+
+    Raises:
+        UserError: standard input would be read twice.
+    """
+    if list(map(str, files)).count("-") > 1:
+        raise UserError("standard input cannot be read twice: name files, all but one")
 
 
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
