@@ -5,9 +5,12 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -143,21 +146,48 @@ def test_a_document_does_not_keep_a_server_from_stopping(bundle: Path, monkeypat
         gate.opened.set()
 
 
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Client, str]]:
+    """Yield a process that serves the newest run of a folder, its client, and the first line of its log."""
+    command = [sys.executable, "-m", "mtformer", "serve", "runs", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            first = line = process.stderr.readline()
+            while line and not (found := re.search(r"http://127.0.0.1:\d+", line)):
+                line = process.stderr.readline()
+            assert line, "it has ended"
+            assert found
+            client = Client(found[0], None, None)  # type: ignore[arg-type]
+            until(lambda: _is_ready(client))
+            yield process, client, json.loads(first)["message"]
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")
 def test_a_process_serves_until_it_is_terminated(trained: Project) -> None:
-    command = [sys.executable, "-m", "mtformer", "serve", "runs", "--port", "0"]
-    with subprocess.Popen(command, cwd=trained.folder, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        model, listens = (json.loads(process.stderr.readline())["message"] for _ in range(2))
+    with serving(trained.folder) as (process, client, model):
         assert model.startswith("model: runs")
-        found = re.search(r"http://127.0.0.1:(\d+)", listens)
-        assert found, listens
-        client = Client(found[0], None, None)  # type: ignore[arg-type]
-        until(lambda: _is_ready(client))
         assert client.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
         process.terminate()
         assert process.wait(SECONDS) == 143
-        assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot interrupt another process only")
+def test_a_second_interrupt_ends_a_server_that_is_translating(trained: Project) -> None:
+    asked = {"text": [f"{TEXT} " * 20] * 100, "source": "en", "target": "de", "stream": True}
+    slowly = {"options": {"beam_size": 16}}
+    with (
+        serving(trained.folder) as (process, client, _),
+        client.post("/v1/translate", asked | slowly, stream=True) as answer,
+    ):
+        assert "translations" in json.loads(next(answer.iter_lines()))
+        process.send_signal(signal.SIGINT)
+        until(lambda: not _is_ready(client))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 130
 
 
 def _is_ready(client: Client) -> bool:

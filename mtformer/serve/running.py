@@ -5,10 +5,12 @@ import gc
 import logging
 import os
 import re
+import signal
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -93,7 +95,7 @@ class Place:
 def serve(
     models: Models, place: Place, *, database: str | None = None, settings: Settings, watch: bool = False
 ) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted.
+    """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted, unless Ctrl-C comes again.
 
     Args:
         models: the models.
@@ -116,7 +118,17 @@ def serve(
         log.info("%s on %s", ", ".join(map(str, models.pairs[:10])), url_of(*listening.getsockname()))
         gc.freeze()  # or the collector would go through all that is loaded again and again
         allow_many()
-        uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
+        _Server(server_config(app, settings)).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that a second Ctrl-C ends at once, without Python's shutdown: that aborts threads that compute."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal."""
+        if self.should_exit and sig == signal.SIGINT:
+            os._exit(130)
+        super().handle_exit(sig, frame)
 
 
 def url_of(host: str, port: int, *_: object) -> str:
