@@ -86,6 +86,10 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
         ("`$a` and `$b` cost $5, or $x + y$ it.\n", "`$a` AND `$b` COST $5, OR $x + y$ IT.\n"),
         ("A word\n: what it means\n:   or not\n", "A WORD\n: WHAT IT MEANS\n:   OR NOT\n"),
         ("{% note %}\nA dog.\n{% endnote %}\n", "{% note %}\nA DOG.\n{% endnote %}\n"),
+        (
+            "[![A dog][b]][u] and [![two](b.svg)][u], [one [old] `x[0]`][u], [see [u]]\n\n[b]: x\n[u]: y\n",
+            "[![A DOG][b]][u] AND [![TWO](b.svg)][u], [ONE [OLD] `x[0]`][u], [SEE [U][u]]\n\n[b]: x\n[u]: y\n",
+        ),
         ("[TOC]\n\nA dog.\n\n\\newpage\n\n@[toc]\n", "[TOC]\n\nA DOG.\n\n\\newpage\n\n@[toc]\n"),
         ("One\rtwo.\r\rThree\n", "ONE TWO.\r\rTHREE\n"),
         ("A dog.\n{: .note }\n\n# Two {#two .big}\n", "A DOG.\n{: .note }\n\n# TWO {#two .big}\n"),

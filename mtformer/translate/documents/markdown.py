@@ -48,7 +48,7 @@ _REFERENCE = re.compile(
     r"|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
     rf"|(?P<escape>{_ESCAPE.pattern})"
     r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
-    r"|(?P<start>!?\[)(?P<text>[^\[\]^][^\[\]]*)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
+    r"|(?P<start>!?\[)(?P<text>(?!\^)(?:[^\[\]]|\[[^\[\]]*+\])++)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 
@@ -215,11 +215,12 @@ def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> t
             is_note = match[0].startswith(("[^", "{"))  # or attributes, with an id maybe
             marks[f"<{number}/>"] = [Mark(Kind.POINT, (match[0],), has_text=not is_note)]
             return f"<{number}/>"
-        if " ".join(label.split()).lower().upper() not in references:
-            return match[0]
-        marks[f"<{number}>"] = [Mark(Kind.OPEN, (match["start"],), number)]
-        marks[f"</{number}>"] = [Mark(Kind.CLOSE, (f"][{label}]",), number)]
-        return f"<{number}>{match['text']}</{number}>"
+        is_known = " ".join(label.split()).lower().upper() in references
+        if is_known:
+            marks[f"<{number}>"] = [Mark(Kind.OPEN, (match["start"],), number)]
+            marks[f"</{number}>"] = [Mark(Kind.CLOSE, (f"][{label}]",), number)]
+        inside, after = _REFERENCE.sub(tag, match["text"]), match.string[match.end("text") : match.end()]
+        return f"<{number}>{inside}</{number}>" if is_known else f"{match['start']}{inside}{after}"
 
     return _ESCAPE.sub(
         lambda escape: escape[1] if escape[1] in escaped else escape[0], _REFERENCE.sub(tag, unit)
