@@ -619,6 +619,18 @@ def test_a_finished_run_writes_its_lost_model_again(
     assert [file.name for file in tmp_path.glob("model*") if file != path] == kept
 
 
+def test_a_lost_model_whose_best_checkpoint_is_damaged_is_that_of_the_newest_one(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2, "keep_best": 1}
+    trainer = make_trainer(tmp_path, **settings)
+    trainer.validator = ScriptedValidator([(3, 30), (2, 20)])
+    trainer.fit()
+    (tmp_path / "model.safetensors").unlink()
+    damage(tmp_path / "checkpoints/step-000002/tensors.safetensors")
+    again = make_trainer(tmp_path, **settings)
+    assert again.resume()
+    assert load_bundle(tmp_path / "model.safetensors").header.step == 4
+
+
 def test_a_model_that_is_intact_is_not_written_again(tmp_path: Path) -> None:
     make_trainer(tmp_path, max_steps=4, validate_every=2).fit()
     before = (tmp_path / "model.safetensors").stat()

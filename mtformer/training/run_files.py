@@ -13,7 +13,14 @@ from mtformer.data.training import TrainingData
 from mtformer.model.lora import merged, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights, with_weights
-from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, newest_checkpoint, saved_weights, step_of
+from mtformer.runs.checkpoints import (
+    Checkpoint,
+    DamagedCheckpointError,
+    list_checkpoints,
+    newest_checkpoint,
+    saved_weights,
+    step_of,
+)
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -106,7 +113,7 @@ class RunFiles:
     def _restore_bundle(self, state: TrainState) -> None:
         """Write the bundle again if it or its adapter is lost: only a better model would replace it otherwise.
 
-        The weights are those of the best validation's checkpoint if it is kept, or else of the newest one.
+        The weights are those of the best validation's checkpoint if it is kept and intact, or else of the newest one.
         """
         best, path, adapter, current = state.best, self._folder.bundle, self._folder.adapter, self._updater.model
         if best is None:
@@ -120,8 +127,11 @@ class RunFiles:
         else:
             return
         checkpoints = {step_of(path): path for path in list_checkpoints(self._folder.checkpoints)}
-        step = best.step if best.step in checkpoints else max(checkpoints)
-        tensors = saved_weights(checkpoints[step])
+        try:
+            step, tensors = best.step, saved_weights(checkpoints[best.step])
+        except (KeyError, DamagedCheckpointError):
+            step = max(checkpoints)
+            tensors = saved_weights(checkpoints[step])
         if self._settings.lora:
             model = copy.deepcopy(current).eval()
             load_weights(trained_parameters(model), tensors)
