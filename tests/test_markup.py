@@ -74,6 +74,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "Press <enter> to run git clone <url> <dir> (or <b>write <path>, <name></b>).",
         "Use --output=&lt;file&gt; &lt;name&gt;.",
         "Some names (<code>x</code>, not <code>y</code>) have <b>'two ends'</b>; (<b>one...</b>), or <b>(none).</b>",
+        "It comes with [**`node`**](a.html), (_`npm`_) and (<b>{a}</b>) dogs.",
         "[![The badge](b.svg)](a.html) of [an [old] dog](b.html), [cats](<a b.md> 'Cats') and [[two](c.html)",
         "<b> A dog",
         '<i class="icon"></i>Old dogs <a href="#"><img src="x">run</a>.<br>🙂So do <i></i> cats',
@@ -381,6 +382,11 @@ def test_escaped_tags_are_tags() -> None:
     marked = take_out(text)
     assert marked is not None and marked.texts == ["A dog runs & barks.", "Two cats"]
     assert put_back(text, *map(identity, marked.texts)) == text
+
+
+def test_emphasis_between_signs_is_a_mark() -> None:
+    marked = take_out("It comes with [**`node`**](a.html), (_`npm`_) and a dog.")
+    assert marked is not None and marked.texts == ["It comes with, () and a dog."]
 
 
 def test_a_mark_takes_entities_beside_it_whole_or_not_at_all() -> None:

@@ -134,6 +134,8 @@ class Projection:
             if node.closing is not None and inner:
                 first, last = inner[0], inner[-1]
                 first.space = self._space(chunks, first.text, first.space)
+                if first.is_mark and chunks and chunks[-1].text.endswith(NO_SPACE_AFTER):
+                    first.space = ""
                 if chunks and chunks[-1].text[-1:].isalnum() and _is_severed(node.opening, first.text[:1]):
                     first.space = first.space or " "
                 last.is_severed = _is_severed(node.closing, last.text[-1:])

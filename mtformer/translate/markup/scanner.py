@@ -243,13 +243,15 @@ def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
 def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:
     """Yield the mark if it is emphasis in CommonMark: beside a word, neither inside a word nor alone.
 
-    Chinese words are not separated by spaces. A mark between them closes the open emphasis of its kind, or else opens
-    one.
+    A mark between signs, or between Chinese words, which no spaces separate, closes the open emphasis of its kind, or
+    else opens one.
     """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
     closes = not before.isspace() and (_is_word(before) or not _is_word(after))
-    if opens and closes and text[start] != "_" and re.search(f"[{CHARACTER_WORDS}]", before + after):
+    is_between_signs = not _is_word(before) and not _is_word(after)
+    is_between_words = text[start] != "_" and re.search(f"[{CHARACTER_WORDS}]", before + after)
+    if opens and closes and (is_between_signs or is_between_words):
         last = next((mark for mark in reversed(marks) if mark.name == text[start:end]), None)
         closes = last is not None and last.role is Role.OPEN
         opens = not closes
