@@ -73,7 +73,7 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
         "On May 24, 2025, the 4th of July, 24 Dec. 2025 and until May 5",
         ["24. Mai 2025", "4. Juli", "24. Dezember 2025", "5. Mai"],
     ),
-    ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3,5", "32", "10:45"]),
+    ("en-de", "In May 5 people, on March 3.5 or 32 May, May 10:45", ["5", "3.5", "32", "10:45"]),
     ("en-de", "on december 24, 5 march and 5 july 2020", ["24. Dezember", "5", "5. Juli 2020"]),
     ("en-de", "iPhone 15 May Cost More, MODEL 10 MAY EXPLODE, on 5 May", ["15", "10", "5. Mai"]),
     ("en-fr", "1 May 2020, May 31st, Sept. 2, 2020", ["1er mai 2020", "31 mai", "2 septembre 2020"]),
@@ -234,6 +234,25 @@ def test_an_amount_is_written_as_in_the_target_language(languages: str, text: st
     found = with_slots(text, *languages.split("-"), units=True)
     assert found is not None
     assert list(found.fillings.values()) == fillings
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "written"),
+    [
+        ("en-de", "Python 3.11 or CPython 3.12, OpenSSL 3.0.", "Python 3.11 or CPython 3.12, OpenSSL 3.0."),
+        ("en-fr", "USB 3.2 for HTTP/1.1 and iOS 17.4", "USB 3.2 for HTTP/1.1 and iOS 17.4"),
+        ("en-de", "See Section 3.2, or Figures 1.10, 1.12 and 2.1.", "See Section 3.2, or Figures 1.10, 1.12 and 2.1."),
+        ("en-cs", "in Ubuntu 22.04-24.04 and fig. 2.1", "in Ubuntu 22.04-24.04 and fig. 2.1"),
+        ("zh-de", "第3.2节和图3.1、3.3", "第3.2节和图3.1、3.3"),
+        ("en-de", "Only 3.5 of them, about 2.25", "Only 3,5 of them, about 2,25"),
+        ("en-de", "In Berlin 3.5 million pay the USA 2.5 %.", "In Berlin 3,5 Millionen pay the USA 2,5 %."),
+        ("en-de", "SEK 3.50, EUR 2.50 and NOK 1.5", "SEK 3,50, EUR 2,50 and NOK 1,5"),
+        ("en-de", "the Nokia 3.1 weighs 2.5 kg", "the Nokia 3.1 weighs 2,5 kg"),
+        ("de-en", "Die Stadt Bonn hat 3.100 und Köln 1.250 davon", "Die Stadt Bonn hat 3,100 und Köln 1,250 davon"),
+    ],
+)
+def test_numbers_of_versions_and_sections_keep_their_points(languages: str, text: str, written: str) -> None:
+    assert entities.with_numbers_for(text, *languages.split("-")) == written
 
 
 @pytest.mark.parametrize("code", CODES)

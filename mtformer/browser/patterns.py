@@ -34,6 +34,8 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("PRICE", entities.PRICE, ""),
     ("DASH", entities.DASH, "y"),
     ("ALONE", entities.ALONE, "y"),
+    ("NAMED", entities.NAMED, ""),
+    ("WHOLE_POINTED", f"^(?:{entities.POINTED})$", ""),
     ("NO_PLAIN_SPACE", entities.NO_PLAIN_SPACE, ""),
     ("LATIN_UNIT", entities.LATIN_UNIT, ""),
     ("IP_ADDRESS", f"^(?:{entities.IP_ADDRESS.pattern})$", ""),

@@ -19,6 +19,7 @@ const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
+const LONGEST_NAMED = 60; // characters
 const SLOT = /[\ue000-\ue00f]/g;
 const FIRST_OF_NAMES = "\ue00c";
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
@@ -238,12 +239,20 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const sign = SIGN_BEFORE.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : "";
   const place = before ? start : start - sign.length;
   const isArticle = values.join() === "1" && !sign && matchAt(ALONE, text, end) === null;
-  const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number }];
+  const isAmount = before || after || matchAt(largeWord(language, false), text, end) !== null;
+  const keepsPoint = !isAmount && isNamed(text, place, number, language);
+  const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number: keepsPoint ? "" : number }];
   if (!before && !after) return alone;
   const unit = word && language.unit_words.units[strip(word)];
   const value = `${sign.replace(/[−–]/, "-")}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
   const last = attached ? end + found.length : past + after.length;
   return [{ start: first - sign.length, text: text.slice(first - sign.length, last), kind, number, unit, value }, ...alone];
+}
+
+/** Whether a number with a decimal point is that of a section or version. */
+function isNamed(text, start, number, { numbers }) {
+  if (!WHOLE_POINTED.test(number) || numbers.point !== ".") return false;
+  return NAMED.test(text.slice(Math.max(0, start - LONGEST_NAMED), start));
 }
 
 function inOrder(a, b) {

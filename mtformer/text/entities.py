@@ -107,6 +107,23 @@ FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
     **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
 }
+# Numbers that are no quantities keep their points: those of sections and figures, after words of languages with decimal
+# points, and those of versions, after names: PyTorch 2.13, HTTP/1.1 and, inside of a sentence, Ubuntu 22.04.
+_NUMBERED = "|".join(
+    f"[{word[0].upper()}{word[0]}]{word[1:]}s?"
+    for word in "appendix article chapter clause equation exercise figure level paragraph release rule section step "
+    "table version android java linux python ubuntu windows".split()
+)
+_NO_NAMES = "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR"  # but currencies, like CURRENCY
+_NAMED = (
+    rf"(?<![{LATIN}])(?:(?:{_NUMBERED}|(?:[Aa]pp|[Aa]rt|[Cc]h|[Ee]q|[Ff]ig|[Nn]o|[Ss]ec|[Tt]ab|[Vv]er)\.|[A-Z]{{2,5}}"
+    r"|(?=[A-Z]*[a-z])[A-Za-z]+[A-Z][A-Za-z]*|(?<=[\w,;)] )[A-Z][a-z]{2,})[ \u00a0]|[A-Za-z]{2,}/)"
+)
+POINTED = r"\d{1,4}\.\d{1,3}(?:[-–]\d{1,4}\.\d{1,3})?"
+NAMED = re.compile(  # also the second of Sections 3.2 and 3.4
+    rf"(?:(?!{_NO_NAMES}|{CURRENCY}){_NAMED}|(?:[第图表版圖]|版本) ?)(?:{POINTED}(?:,? (?:and|or|to) |, ?|[和、及]))*$"
+)
+_LONGEST_NAMED = 60  # characters
 LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 _SPELLED_OUT = {
@@ -139,7 +156,7 @@ class Entity(NamedTuple):
         value: what is the same for 3,500 and 3.500, for 3万 and 30,000, for 1.5 million and 1,500,000, for 9 pm and
             21:00, for 5 km and 5 kilometers, and for May 3 and 5月3日.
         kind: ``MANY``, ``FEW`` or ``NAME``.
-        number: what of it follows the conventions of a language: the 3,500 of €3,500.
+        number: what of it follows the conventions of a language: the 3,500 of €3,500, but nothing of Section 3.5.
         has_month: whether it is a date with the name of a month.
         is_clock: whether it is a time of day that other languages write otherwise.
         unit: the sign of its unit, if that is a word: € for 5 euros.
@@ -291,7 +308,18 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
         unit = "".join(part[0].strip() for part in (before, after) if part).translate(_AS_ASCII)
         yield Entity(first, text[first : after.end() if after else past], f"{value} {unit}", kind, number)
     if value != "1" or ALONE.match(text, end):
-        yield Entity(start, text[start:past], value, kind, number)
+        is_amount = before or after or word or large_word(language, of_money=False).match(text, end)
+        keeps_point = not is_amount and _is_named(text, start, number, language)
+        yield Entity(start, text[start:past], value, kind, "" if keeps_point else number)
+
+
+def _is_named(text: str, start: int, number: str, language: str) -> bool:
+    """Tell whether a number with a decimal point is that of a section or version."""
+    return bool(
+        re.fullmatch(POINTED, number)
+        and decimal_and_group(language)[0] == "."
+        and NAMED.search(text[max(0, start - _LONGEST_NAMED) : start])
+    )
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
