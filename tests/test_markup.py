@@ -384,6 +384,14 @@ def test_escaped_tags_are_tags() -> None:
     assert put_back(text, *map(identity, marked.texts)) == text
 
 
+@pytest.mark.parametrize("mark", ["&quot;{a}&quot;", "&lt;{a}&gt;", "b&amp;{a}", "{a}&apos;s", "{a}&#39;s"])
+def test_a_mark_takes_entities_around_it_as_it_takes_their_characters(mark: str) -> None:
+    text = f"The dog sees {mark} cat &amp; runs."
+    marked = take_out(text)
+    assert marked is not None and marked.texts == ["The dog sees cat & runs."]
+    assert put_back(text, *map(identity, marked.texts)) == text
+
+
 def test_emphasis_between_signs_is_a_mark() -> None:
     marked = take_out("It comes with [**`node`**](a.html), (_`npm`_) and a dog.")
     assert marked is not None and marked.texts == ["It comes with, () and a dog."]

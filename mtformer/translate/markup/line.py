@@ -185,19 +185,31 @@ def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
     if mark.role is not Role.WORD:
         return start, end
     while True:
-        before = text[start - 1] if start > least else " "
-        written = entity[0] if (entity := ENTITY.match(text, end, most)) else text[end:most][:1] or " "
-        after = unescape(written)
-        if _BRACKETS.get(before) == after:
-            start, end = start - 1, end + len(written)
-        elif _GLUE.match(before):
-            start -= 1
-        elif _GLUE.match(after):
-            end += len(written)
-        elif after in "'’" and text[end + 1 : end + 2].isalpha() and end + 1 < most:
-            end += 2
+        before, after = _sign_before(text, start, least), _sign_after(text, end, most)
+        left, right = unescape(before), unescape(after)
+        following = end + len(after)
+        if _BRACKETS.get(left) == right:
+            start, end = start - len(before), following
+        elif _GLUE.match(left):
+            start -= len(before)
+        elif _GLUE.match(right):
+            end = following
+        elif right in "'’" and following < most and text[following].isalpha():
+            end = following + 1
         else:
             return start, end
+
+
+def _sign_before(text: str, start: int, least: int) -> str:
+    """Return the character or entity that ends at ``start``; a space if there is none."""
+    entity = ENTITY.fullmatch(text, max(text.rfind("&", least, start), least), start)
+    return entity[0] if entity else text[max(start - 1, least) : start] or " "
+
+
+def _sign_after(text: str, end: int, most: int) -> str:
+    """Return the character or entity that starts at ``end``; a space if there is none."""
+    entity = ENTITY.match(text, end, most)
+    return entity[0] if entity else text[end : min(end + 1, most)] or " "
 
 
 def _is_letter_of_word(character: str) -> bool:
