@@ -397,6 +397,21 @@ def test_emphasis_between_signs_is_a_mark() -> None:
     assert marked is not None and marked.texts == ["It comes with, () and a dog."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fields with a star (*) are required.",
+        'The sign "**" is an operator.',
+        "Fields (*), (*) and (~~).",
+        "Name: ______, date: ____.",
+        "The password is ******.",
+        "Python calls \\_\\_init\\_\\_ (\\*).",
+    ],
+)
+def test_stars_and_underscores_that_emphasize_nothing_are_text(text: str) -> None:
+    assert take_out(text) is None
+
+
 def test_a_mark_takes_entities_beside_it_whole_or_not_at_all() -> None:
     text = "Call $object-&gt;name with {a}&amp;{b} or {c}&lt;5 now."
     marked = take_out(text)

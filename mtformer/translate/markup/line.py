@@ -16,6 +16,7 @@ from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
 from mtformer.translate.markup.projection import NO_SPACE_AFTER, Node, Projection
 from mtformer.translate.markup.scanner import (
+    CLOSING_PUNCTUATION,
     ENTITY,
     Mark,
     Role,
@@ -27,7 +28,6 @@ from mtformer.translate.markup.scanner import (
 )
 from mtformer.translate.translation import FLAG, Translation, joined
 
-_CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
 _BRACKETS = dict(zip("([{<\"'“‘„«（", ")]}>\"'”’“»）", strict=True))
 _DEEPEST = 50  # pairs inside each other; no text has more
 _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
@@ -171,7 +171,7 @@ def _without_lone_tags(text: str, marks: Sequence[Mark]) -> list[Mark]:
     for number in chain.from_iterable(opened.values()):
         mark = marks[number]
         before, after = text[mark.start - 1 : mark.start], text[mark.end : mark.end + 1]
-        if not before.isalnum() and (not after.strip() or after in _CLOSING_PUNCTUATION):
+        if not before.isalnum() and (not after.strip() or after in CLOSING_PUNCTUATION):
             found[number] = replace(mark, role=Role.WORD)
     return found
 
@@ -234,7 +234,7 @@ class _Builder:
         if not text:
             return
         follows_word = self._text.rstrip()[-1:].isalnum()
-        if self._after_single and text.startswith(_CLOSING_PUNCTUATION) and follows_word:
+        if self._after_single and text.startswith(CLOSING_PUNCTUATION) and follows_word:
             self._drop_trailing_space()
         elif self._after_single and self._text and not self._text[-1].isspace() and _GLUE.match(text):
             self._text += " "  # where a mark stood between two words

@@ -63,6 +63,7 @@ VOID = frozenset("area base br col embed hr img input link meta source track wbr
 
 _TEXT = "&<>\"'°€£¥\u00ad\u200c"  # what entities stand for in texts, besides letters; the last two are invisible
 ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);")  # of HTML, if there is one of this name
+CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
 # Chinese beside a mark is no part of it, though it matches \w. Each large set of characters takes a millisecond to
 # compile, so most patterns name the Latin letters instead.
@@ -110,7 +111,8 @@ _PATTERNS = {
     rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z])[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
     "emoji": EMOJI,
-    "emphasis": r"\*{1,3}|_{1,3}|~~",
+    # Neither blanks to fill in, ____, nor escaped ones.
+    "emphasis": r"(?<![\\*])\*{1,3}(?!\*)|(?<![\\_])_{1,3}(?!_)|(?<![\\~])~~(?!~)",
 }
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
@@ -244,7 +246,7 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
     """Yield the mark if it is emphasis in CommonMark: beside a word, neither inside a word nor alone.
 
     A mark between signs, or between Chinese words, which no spaces separate, closes the open emphasis of its kind, or
-    else opens one.
+    else opens one if another such mark follows, but not before closing punctuation.
     """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
@@ -254,7 +256,7 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
     if opens and closes and (is_between_signs or is_between_words):
         last = next((mark for mark in reversed(marks) if mark.name == text[start:end]), None)
         closes = last is not None and last.role is Role.OPEN
-        opens = not closes
+        opens = not closes and not after.startswith(CLOSING_PUNCTUATION) and text.find(text[start:end], end) >= 0
     if opens != closes:
         yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
 
