@@ -77,6 +77,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "It comes with [**`node`**](a.html), (_`npm`_) and (<b>{a}</b>) dogs.",
         "[![The badge](b.svg)](a.html) of [an [old] dog](b.html), [cats](<a b.md> 'Cats') and [[two](c.html)",
         "<b> A dog",
+        "[A protocol (TSP)](a.html), `code`",
         '<i class="icon"></i>Old dogs <a href="#"><img src="x">run</a>.<br>🙂So do <i></i> cats',
     ],
 )

@@ -220,25 +220,16 @@ class Projection:
         return range(nearest, nearest + bool(neighbours))
 
     def _with_punctuation_of(self, inside: range, stretch: range, within: range) -> range:
-        """Move the ends of a stretch so that it begins and ends with punctuation if the source atoms ``inside`` do.
+        """Move the ends of a stretch to have as much punctuation there as the source atoms ``inside``, if possible.
 
-        ``<b>red,</b>`` becomes ``<b>rot,</b>``, and ``<b>red</b>,`` becomes ``<b>rot</b>,``. The two ends move so::
-
-            inside begins with    the start moves to the     inside ends with    the end moves to the
-            a word                right, over punctuation    a word              left, over punctuation
-            punctuation           left, over as much of it   punctuation         right, over as much of it
+        ``<b>red,</b>`` becomes ``<b>rot,</b>``, and ``<b>red</b>,`` becomes ``<b>rot</b>,``.
         """
         n_before = next(n for n, i in enumerate(inside) if self._src[i].is_word)
         n_after = next(n for n, i in enumerate(reversed(inside)) if self._src[i].is_word)
-        start, end = stretch.start, stretch.stop
-        if n_before:
-            start = self._left_over_punctuation(start, min(n_before, start - within.start))
-        else:
-            start = self._right_over_punctuation(start, end - start)
-        if n_after:
-            end = self._right_over_punctuation(end, min(n_after, within.stop - end))
-        else:
-            end = self._left_over_punctuation(end, end - start)
+        start = self._right_over_punctuation(stretch.start, len(stretch))
+        start = self._left_over_punctuation(start, min(n_before, start - within.start))
+        end = self._left_over_punctuation(stretch.stop, stretch.stop - start)
+        end = self._right_over_punctuation(end, min(n_after, within.stop - end))
         return range(start, end)
 
     def _boundary(self, position: int, within: range) -> int:
