@@ -183,9 +183,13 @@ def test_the_notebook_has_all_of_the_page(page: str, notebook_of: Any, tmp_path:
 
 
 def test_the_notebook_runs_and_shows_what_the_page_does(notebook_of: Any, phrasebook: Project) -> None:
-    """Commands are left out: each is a process, and the page's own test runs them."""
+    """As far as the first trace, which shows itself as a page; the page's own test runs all examples.
+
+    Commands are left out: each is a process.
+    """
     notebook = notebook_of(ROOT / "docs/tour.md", phrasebook.folder)
-    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not cell.source.startswith("!")]
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not cell.source.startswith("!")]
+    notebook.cells = cells[: 1 + next(place for place, cell in enumerate(cells) if cell.source == "trace")]
     NotebookClient(notebook, resources={"metadata": {"path": str(phrasebook.folder)}}).execute()
     examples = {example.line: example for example in TOUR["parse"](PAGES["tour.md"])}
     for cell in notebook.cells:
