@@ -21,6 +21,7 @@ from mtformer.data.sources.parallel import ParallelText
     ("before", "after"),
     [
         ("Read <b>this</b> first.", "Read this first."),
+        ("Here a<b and c>d, but a <b class = x>dog</b >.", "Here a<b and c>d, but a dog."),
         ("<p class='x'>One<br/>two</p>", "One two"),
         ("Stone &amp; wood, it&#39;s &quot;here&quot;", 'Stone & wood, it\'s "here"'),
         ("&amp;lt;i&amp;gt;twice&amp;lt;/i&amp;gt;", "twice"),

@@ -18,7 +18,9 @@ _ELEMENTS = (
     "style sub sup table tbody td textarea tfoot th thead title tr tt u ul var video wbr"
 )
 _INLINE = "a abbr b big cite code del dfn em font i ins kbd mark q s samp small span strike strong sub sup tt u var wbr"
-_TAG = re.compile(rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>]*)?/?>|<!--(?:(?!<!--).)*?-->", re.IGNORECASE)
+_TAG = re.compile(  # not the middle of a<b and c>d
+    rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>=]*=[^<>]*)?\s*/?>|<!--(?:(?!<!--).)*?-->", re.IGNORECASE
+)
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
