@@ -247,6 +247,7 @@ def test_an_amount_is_written_as_in_the_target_language(languages: str, text: st
         ("en-de", "Only 3.5 of them, about 2.25", "Only 3,5 of them, about 2,25"),
         ("en-de", "In Berlin 3.5 million pay the USA 2.5 %.", "In Berlin 3,5 Millionen pay the USA 2,5 %."),
         ("en-de", "SEK 3.50, EUR 2.50 and NOK 1.5", "SEK 3,50, EUR 2,50 and NOK 1,5"),
+        ("en-de", "It has pH 7.4.", "It has pH 7,4."),
         ("en-de", "the Nokia 3.1 weighs 2.5 kg", "the Nokia 3.1 weighs 2,5 kg"),
         ("de-en", "Die Stadt Bonn hat 3.100 und Köln 1.250 davon", "Die Stadt Bonn hat 3,100 und Köln 1,250 davon"),
     ],

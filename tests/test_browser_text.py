@@ -156,7 +156,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         "2千人",
         "1.5 million dogs",
         "Python 3.11-3.13, See Sections 3.2 and 3.4 or USB 2.0; HTTP/1.1 in Berlin 3.5 million",
-        "Only 3.5, about 2.5 %, NOK 3.5 and 第3.2节、图3.1和3.2",
+        "Only 3.5, about 2.5 %, NOK 3.5, pH 7.4 and 第3.2节、图3.1和3.2",
         "5千米，3 Tausend",
         "5千字节，3千字，3 Mill. dogs",
         "The Dog And The Man Of Louis XIV, In The UUID",

@@ -114,7 +114,7 @@ _NUMBERED = "|".join(
     for word in "appendix article chapter clause equation exercise figure level paragraph release rule section step "
     "table version android java linux python ubuntu windows".split()
 )
-_NO_NAMES = "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR"  # but currencies, like CURRENCY
+_NO_NAMES = "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|pH "  # but quantities
 _NAMED = (
     rf"(?<![{LATIN}])(?:(?:{_NUMBERED}|(?:[Aa]pp|[Aa]rt|[Cc]h|[Ee]q|[Ff]ig|[Nn]o|[Ss]ec|[Tt]ab|[Vv]er)\.|[A-Z]{{2,5}}"
     r"|(?=[A-Z]*[a-z])[A-Za-z]+[A-Z][A-Za-z]*|(?<=[\w,;)] )[A-Z][a-z]{2,})[ \u00a0]|[A-Za-z]{2,}/)"
