@@ -399,6 +399,13 @@ term
     assert translated(both, "a.md", bilingual=True).decode() == "!!! note\n\n    a dog.<br>A DOG.\n"
 
 
+def test_code_that_shows_an_admonition_stays_code() -> None:
+    code = "```md\n!!! note\n    ```\n    a dog\n    ```\n: one\n\n    two\n```\n"
+    text = "\n!!! note\n\n    a cat\n\n> ```\n> x\n> ```\n\n- ~~~py\n  x\n  ~~~\n\n!!! tip\n\n    a dog\n"
+    wanted = text.replace("a cat", "A CAT").replace("a dog", "A DOG")
+    assert translated(code + text, "a.md").decode() == code + wanted
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_each_paragraph_of_a_bilingual_text_is_followed_by_its_translation(end: str) -> None:
     text = "A dog.\n\nThis paragraph was wrapped at some column,\nbecause it was long.\n- an item\n"

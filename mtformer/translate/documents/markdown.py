@@ -34,6 +34,7 @@ _OPAQUE = re.compile(
 # What contains the indented lines below it, in which CommonMark sees code: admonitions, tabs, footnotes, definitions.
 _CONTAINER = re.compile(r"(?:(?:!!!|\?\?\?\+?)[ \t]|===[!+]?[ \t]+\"|\[\^[^\[\]]+\]:|:[ \t])")
 _INDENTATION = 4  # of what they contain
+_FENCE = re.compile(r"(?:(?:[-+*>]|\d+[.)]) +)*(?P<fence>`{3,}(?=[^`]*$)|~{3,})(?P<language>.*)")  # of code
 _CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash before it
 _DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
 _HARD_BREAK = re.compile(r"(?: {2,}| *\\)\n[ \t]*")
@@ -106,14 +107,22 @@ def _end_of_front_matter(text: str) -> int:
 def _outdented(text: str, starts: Sequence[int]) -> str:
     """Return the lines that start at some places without the indentation of what extensions of Markdown contain."""
     outdented, containers = [], list[int]()  # the open ones, by their own indentations
+    fence, closing = "", 0  # of the code that is open, and the most indentation of its end
     for start, end in pairwise(starts):
         line = text[start:end]
         inside = line.lstrip(" ")
         indentation = len(line) - len(inside)
         while inside.strip() and containers and indentation < containers[-1] + _INDENTATION:
             containers.pop()
+            fence = ""
         outdented.append(line[min(indentation, _INDENTATION * len(containers)) :])
-        if _CONTAINER.match(inside):
+        found = _FENCE.match(inside.rstrip())
+        if fence:
+            is_end = found and found["fence"].startswith(fence) and not found["language"] and indentation <= closing
+            fence = "" if is_end else fence
+        elif found:
+            fence, closing = found["fence"], indentation + _INDENTATION - 1
+        elif _CONTAINER.match(inside):
             containers.append(indentation)
     return "".join(outdented)
 
