@@ -435,6 +435,19 @@ Pages.
     assert translated(pdf(text.replace("|", "")), "a.pdf").decode() == f"{whole}\n"
 
 
+def test_lines_of_a_pdf_page_in_two_languages_are_joined_as_each_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = """ABSTRACT
+neural networks read a whole sentence at once, instead of one word|
+after the other, as in the past.
+神经网络一次读取整个句子，而不是像过去那样逐词读取，使用 transformer|
+模型，许多人每天都在使用它们，在柏林没有人能想象没有它们的工作，罕见^
+词很难，长句子也是。"""
+    lines = page.replace("|", "").replace("^", "")
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda self: lines)
+    whole = page.replace("|\n", " ").replace("^\n", "")
+    assert translated(pdf("x"), "a.pdf", identity).decode() == f"{whole}\n"
+
+
 def test_pdf_gives_its_text() -> None:
     assert translated(pdf("A small dog."), "a.pdf").decode() == "A SMALL DOG.\n"
     with pytest.raises(UserError, match=r"a\.pdf has no text: it may have pictures of pages"):

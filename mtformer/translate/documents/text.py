@@ -8,7 +8,7 @@ from typing import Any
 
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width
-from mtformer.text.languages import language_of_script, separator_of
+from mtformer.text.words import CHARACTER_WORDS, word_spans
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Writer
 from mtformer.translate.documents.markup_tokens import decoded
@@ -20,6 +20,7 @@ _FULL = 0.9  # of the longest lines of a page: how far full lines reach, since l
 _ITEM = re.compile(r"[-–—*•▪◦·‣]\s|[(\[]?(?:\d{1,3}|[A-Za-z])[.)\]](?:\s|\d)")  # or a section, or a reference
 _ENTRY = re.compile(r"(?<!\.)(?<!\. )(?:\. ?){3,}+\w+\Z")  # of a table of contents
 _AFTER_PARTS = frozenset("and or und oder bzw. sowie en of och eller".split())  # of words, as in pre- and post-war
+_UNSPACED = re.compile(f"[{CHARACTER_WORDS}]{{2}}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
 
 
@@ -76,10 +77,10 @@ def _with_whole_paragraphs(page: str) -> str:
     lines = [line.strip() for line in page.split("\n")]
     widths = sorted(width for width in map(text_width, lines) if width >= _SHORT)
     longest = widths[int(0.9 * len(widths))] if widths else _SHORT  # a few may be longer, such as those of a table
-    separator = separator_of(language_of_script(page))
     parts = lines[:1]
     for line, following in pairwise(lines):
-        word = following.split(maxsplit=1)[0] if separator and following else following[:1]
+        separator = "" if _UNSPACED.fullmatch(line[-1:] + following[:1]) else " "
+        word = following[slice(*(word_spans(following) or [(0, 0)])[0])]
         hyphen = _HYPHEN.search(line)
         is_divided = hyphen is not None and word[:1].islower() and word not in _AFTER_PARTS
         is_full = text_width(f"{line}{separator}{word}") > _FULL * longest
