@@ -250,6 +250,13 @@ def test_what_separates_cells_is_not_in_quotes() -> None:
     assert units('"name (a; b; c)",text\nx,A dog\n', "a.csv", columns=["text"]) == ["A dog"]
 
 
+@pytest.mark.parametrize("first", ["sep=|\r\n", '\ufeff"sep=|"\n'])
+def test_a_first_line_for_excel_names_the_separator_of_a_table(first: str) -> None:
+    text = f'{first}id|text\n1|one, two; a "dog"\n2|"a|b"\n'
+    wanted = text.replace("one, two; a", "ONE, TWO; A").replace("dog", "DOG").replace("a|b", "A|B")
+    assert translated(text, "a.csv", columns=["text"]).decode() == wanted
+
+
 def test_cells_without_quotes_around_them_keep_those_inside() -> None:
     table = 'A "dog" runs.\n"Yes," he said.\n"Yes"\nNo\n'
     assert translated(table, "a.tsv").decode() == table.upper()

@@ -12,6 +12,7 @@ from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 
+_FOR_EXCEL = re.compile(r'"?sep=([^"\r\n])"?(?:\r?\n|\r|\Z)')  # a first line, which names the separator
 _Row = list[tuple[str, Span]]  # the cells, and where they stand
 
 
@@ -22,9 +23,15 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: a column does not exist, or none is named.
     """
     text, encoding = decoded(content, settings.name)
-    unquoted = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
-    delimiter = "\t" if settings.name.lower().endswith(".tsv") else max("\t;,", key=unquoted.count)
-    rows = list(_rows(text, delimiter))
+    start = len(text) - len(text.removeprefix("\ufeff"))
+    if for_excel := _FOR_EXCEL.match(text, start):
+        start, delimiter = for_excel.end(), for_excel[1]
+    elif settings.name.lower().endswith(".tsv"):
+        delimiter = "\t"
+    else:
+        unquoted = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
+        delimiter = max("\t;,", key=unquoted.count)
+    rows = list(_rows(text, start, delimiter))
     columns, has_header = _columns([cell for cell, _ in rows[0]] if rows else [], settings)
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
@@ -41,12 +48,12 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     return TextDocument(text, encoding, replace(settings, bilingual=False), blocks, edits, errors="strict")
 
 
-def _rows(text: str, delimiter: str) -> Iterator[_Row]:
-    end = rf"(?P<end>{delimiter}|\r?\n|\r|\Z)"
-    cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\r\n][^{delimiter}\r\n]*|)){end}')
-    bare = re.compile(rf"(?P<quoted>\b\B)?(?P<bare>[^{delimiter}\r\n]*){end}")
+def _rows(text: str, position: int, delimiter: str) -> Iterator[_Row]:
+    sign = re.escape(delimiter)
+    end = rf"(?P<end>{sign}|\r?\n|\r|\Z)"
+    cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{sign}\r\n][^{sign}\r\n]*|)){end}')
+    bare = re.compile(rf"(?P<quoted>\b\B)?(?P<bare>[^{sign}\r\n]*){end}")
     row: _Row = []
-    position = len(text) - len(text.removeprefix("\ufeff"))
     while position < len(text):
         match = cell.match(text, position) or bare.match(text, position)  # as in "a" b, where text follows the quote
         assert match is not None
@@ -83,6 +90,6 @@ def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool
 
 def _cell(text: str, *, delimiter: str, written: str, is_quoted: bool, before: str) -> str:
     """Write a cell instead of a ``written`` one, after the text ``before``; quotes in bare text stay as they are."""
-    if is_quoted or re.search(rf"[\r\n{delimiter}]", text) or ('"' in text and '"' not in written):
+    if is_quoted or re.search(rf"[\r\n{re.escape(delimiter)}]", text) or ('"' in text and '"' not in written):
         text = '"' + text.replace('"', '""') + '"'
     return before + text
