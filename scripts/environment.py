@@ -58,7 +58,7 @@ def _show_downloads(*command: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", default=".venv", help="where it goes, .venv by default")
-    parser.add_argument("constraints", nargs="?", default="constraints.txt", help="the file with the versions")
-    parser.add_argument("extras", nargs="?", default="dev", help="which of pyproject.toml, dev by default")
+    parser.add_argument("folder", nargs="?", default=".venv", help="where to create it, .venv by default")
+    parser.add_argument("constraints", nargs="?", default="constraints.txt", help="a file of versions")
+    parser.add_argument("extras", nargs="?", default="dev", help="optional dependencies, dev by default")
     python_with(**vars(parser.parse_args()))

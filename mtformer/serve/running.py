@@ -122,10 +122,10 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that a second Ctrl-C ends at once, without Python's shutdown: that aborts threads that compute."""
+    """A server that a second Ctrl-C ends at once, without Python's shutdown, which aborts if threads still compute."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take a signal."""
+        """Stop the server; at once if Ctrl-C has been pressed again."""
         if self.should_exit and sig == signal.SIGINT:
             os._exit(130)
         super().handle_exit(sig, frame)

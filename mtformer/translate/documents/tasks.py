@@ -57,8 +57,8 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
 
     Args:
         inputs: files; or one folder, whose documents are translated recursively.
-        output: a file for a single document, if it exists or is named like one; else a folder. Standard output stands
-            for the folder of each input.
+        output: a file for a single document, if the file exists or its name has the suffix of a document; otherwise a
+            folder. Standard output stands for the folder of each input.
 
     Raises:
         UserError: there is no document, its format is unknown or differs from that of the output, or a required package
