@@ -8,8 +8,10 @@ from conftest import ENGLISH, Project
 from sacrebleu.metrics.chrf import CHRF
 
 from mtformer import Translator
+from mtformer.cli.command import SearchFields
 from mtformer.config import SearchConfig
 from mtformer.search.hypothesis import Hypothesis, expected_chrf, rank
+from mtformer.support.errors import UserError
 
 TEXTS = ["Das rote Haus.", "Das rote Haus.", "Das Haus ist rot!", "", "红色的房子", "a", "Ein rotes  Haus, das"]
 BUNDLE = "runs/config/model.safetensors"
@@ -50,3 +52,9 @@ def test_a_translation_like_the_others_is_better_than_a_likelier_one() -> None:
     hypotheses = [Hypothesis([i], [log_prob]) for i, log_prob in ((1, -1.0), (2, -1.1), (3, -1.2))]
     best, second = rank(SearchConfig().updated(mbr=3, n_best=3), hypotheses, lambda ids: texts[ids[0]])
     assert (best.ids, second.ids) == ([2], [1])
+
+
+def test_the_command_that_installs_the_package_is_as_it_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"^mbr needs the package fastchrf, .*\[mbr\]"):
+        SearchFields({}).collect({"mbr": 4})

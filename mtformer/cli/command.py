@@ -127,7 +127,8 @@ class SearchFields:
 def _with_options(message: str, names: Iterable[str]) -> str:
     """Return a message about fields with the options in their place: ``--n-best 3`` for ``n_best = 3``."""
     fields = re.compile(rf"\b({'|'.join(names)})\b(?: =)?")
-    return fields.sub(lambda found: spelled(found[1]), message.removeprefix("search options: "))
+    other, _, problems = message.partition("search options: ")  # such as a package that is not installed
+    return other + fields.sub(lambda found: spelled(found[1]), problems)
 
 
 def _bound(limits: Sequence[Any], end: str) -> float | None:
