@@ -134,7 +134,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what is imported and collected by now, which stays until the end."""
+    """Exempt what has been imported by now from garbage collection, since it stays until the end."""
     gc.collect()
     gc.freeze()
 

@@ -258,7 +258,7 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
         (["a.txt", "short.txt", "--ref", "ref.txt"], "short.txt has 7 lines, the test set ref.txt has 8"),
         (["a.txt", "empty.txt", "--ref", "ref.txt"], "empty.txt is empty: it should have 8 translations, one a line"),
         (["a.txt", "b.txt", "--ref", "empty.txt"], "the reference empty.txt is empty"),
-        (["a.txt", "-", "--ref", "-"], "standard input cannot be read twice: name files, all but one"),
+        (["a.txt", "-", "--ref", "-"], "standard input cannot be read twice: name files for all inputs but one"),
         (["a.txt", "b.txt", "--src", "-", "--ref", "-"], "standard input cannot be read twice"),
         (["a.txt", "b.txt", "--src", "-", "--ref", "ref.txt"], "standard input has 0 lines, ref.txt has 8"),
         (["a.txt", "b.txt", "--ref", "ref.txt", "--ref", "short.txt"], "ref.txt has 8 lines, short.txt has 7"),

@@ -238,7 +238,7 @@ def test_sentences_are_saved_with_their_scores(copied: Project) -> None:
     [
         (["--src", "test.en"], "give both --src and --ref"),
         (["--ref", "test.de"], "give both --src and --ref"),
-        (["--src", "-", "--ref", "-"], "standard input cannot be read twice: name files, all but one"),
+        (["--src", "-", "--ref", "-"], "standard input cannot be read twice: name files for all inputs but one"),
         (["--src", "test.en", "--ref", "short.de"], "test.en has 20 lines, short.de has 1"),
         (["--src", "test.en", "--ref", "test.de", "--ref", "short.de"], "test.en has 20 lines, short.de has 1"),
         (["--src", "none.en", "--ref", "test.de"], "cannot read none.en"),

@@ -121,7 +121,7 @@ def test_files_that_declare_entities_are_refused(tmp_path: Path, head: str) -> N
 
 def test_an_entity_that_only_a_dtd_could_declare_is_an_error(tmp_path: Path) -> None:
     message = error_of(memory(tmp_path, unit(en="a", de="b"), unit(en="a&nbsp;b", de="b")))
-    assert message == ".tmx:5: this file does not declare the entity 'nbsp': replace it by its character"
+    assert message == ".tmx:5: this file does not declare the entity 'nbsp': replace it with its character"
 
 
 @pytest.mark.parametrize(

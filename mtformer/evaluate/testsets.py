@@ -152,7 +152,7 @@ def require_read_once(files: Iterable[Path | None]) -> None:
         UserError: standard input would be read twice.
     """
     if list(map(str, files)).count("-") > 1:
-        raise UserError("standard input cannot be read twice: name files, all but one")
+        raise UserError("standard input cannot be read twice: name files for all inputs but one")
 
 
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:

@@ -143,5 +143,5 @@ class _Handler:
         if self._text is not None and not self._depth:
             line = self.parser.CurrentLineNumber
             raise UserError(
-                f"{self._name}:{line}: this file does not declare the entity {name!r}: replace it by its character"
+                f"{self._name}:{line}: this file does not declare the entity {name!r}: replace it with its character"
             )
