@@ -134,6 +134,7 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
         ("translate a --pair en-de", "there is no option --pair here: use --from and --to"),
         ("translate a --json", "there is no option --json here: use --format json"),
         ("eval --format json", "there is no option --format here: use --json"),
+        ("translate a --glossary b", "there is no option --glossary here: use --terms"),
         ("translate a --num-beams 3", "there is no option --num-beams here: use --beam-size"),
         ("train a --max-steps 3", "there is no option --max-steps here: use --set training.max_steps=VALUE"),
         ("train --config a", "there is no option --config here: write mtformer train CONFIG"),

@@ -32,6 +32,7 @@ _INSTEAD = (
     ("--model", "--set training.init_from=MODEL, to fine-tune it"),
     ("--json", "--format json"),
     ("--format", "--json"),
+    ("--glossary", "--terms"),
 )
 _MODELS = ("BUNDLE", "RUN", "SYSTEM")  # metavars of arguments that are models
 
