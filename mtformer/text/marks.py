@@ -1,5 +1,10 @@
-"""What separates the texts of a line: the signs of list items, headings and quotes, emphasis, bars of tables, emoji."""
+"""What separates the texts of a line: the signs of list items, headings and quotes, emphasis, bars of tables, emoji.
 
+And entities, which stand for characters.
+"""
+
+import html
+import html.entities
 import re
 from collections.abc import Iterator
 
@@ -67,3 +72,8 @@ def _is_item(text: str, end: int, language: str) -> bool:
     """Tell whether the number before ``end`` numbers an item or a heading, and is no ordinal and no part of a date."""
     may_be = not text[end : end + 1].islower() or SENTENCE_OR_HEADING.match(text) is not None
     return may_be and all(text[:start].strip() for start, *_ in find_dates(text, language))
+
+
+def character_of(entity: str) -> str:
+    """Return the character of an entity of HTML, or another entity as it is: ``html.unescape`` reads ¬ in &notes;."""
+    return html.unescape(entity) if entity.startswith("&#") or entity[1:] in html.entities.html5 else entity

@@ -1,14 +1,13 @@
 """Repair texts: remove markup, and undo wrong decoding. Correct texts stay unchanged."""
 
-import html
 import re
 from collections.abc import Callable, Sequence
-from html.entities import html5
 from typing import NamedTuple
 
 from ftfy import fix_encoding
 from ftfy.fixes import fix_c1_controls
 
+from mtformer.text.marks import character_of
 from mtformer.text.pairs import SentencePair
 
 _ELEMENTS = (
@@ -36,7 +35,7 @@ def without_markup(text: str) -> str:
     found = text
     for _ in range(_MOST_TIMES):
         before = found
-        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, _ENTITY.sub(_character, found)))
+        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, _ENTITY.sub(lambda entity: character_of(entity[0]), found)))
         if found == before:
             break
     return text if found == text else " ".join(found.split())
@@ -45,12 +44,6 @@ def without_markup(text: str) -> str:
 def _space(tag: re.Match[str]) -> str:
     """Return the separator of the words around a tag; empty for an inline tag."""
     return "" if tag[2] and tag[2].lower() in _INLINE.split() else " "
-
-
-def _character(entity: re.Match[str]) -> str:
-    """Return the character of an entity, or an unknown entity; ``html.unescape`` takes the &not of &notes; for one."""
-    is_known = entity[0].startswith("&#") or entity[0][1:] in html5
-    return html.unescape(entity[0]) if is_known else entity[0]
 
 
 def decoded(text: str) -> str:

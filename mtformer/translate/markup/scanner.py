@@ -1,7 +1,5 @@
 """Find the marks that a translation must not change: tags, Markdown, placeholders, URLs, emoji."""
 
-import html
-import html.entities
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +8,7 @@ from enum import Enum
 from functools import cache
 
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.marks import EMOJI, separators
+from mtformer.text.marks import EMOJI, character_of, separators
 from mtformer.text.words import CHARACTER_WORDS
 
 
@@ -263,11 +261,7 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
 
 def unescape(text: str) -> str:
     """Replace the entities of HTML, all of which end in a semicolon, by their characters."""
-    return ENTITY.sub(lambda entity: _character(entity[0]), text)
-
-
-def _character(entity: str) -> str:
-    return html.unescape(entity) if entity.startswith("&#") or entity[1:] in html.entities.html5 else entity
+    return ENTITY.sub(lambda entity: character_of(entity[0]), text)
 
 
 def _is_word(character: str) -> bool:
