@@ -99,6 +99,8 @@ def size_of(folder: Path) -> float:
 def measured(arguments: argparse.Namespace, size: int) -> tuple[dict[str, float], dict[str, float], float]:
     """Prepare a run with ``size`` pairs, twice; return both measurements and the size of the store in MiB."""
     src_lang, tgt_lang = arguments.pair.split("-")
+    if arguments.work is not None:
+        arguments.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=arguments.work) as name:
         folder = Path(name)
         ending = ".gz" if size <= arguments.n_lines else ""

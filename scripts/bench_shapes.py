@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -64,7 +65,7 @@ def plans(corpus: Corpus, arm: str) -> Iterator[PlannedBatch]:
         epoch += 1
 
 
-def train(corpus: Corpus, model_name: str, precision: str, arm: str, n_steps: int) -> None:
+def train(corpus: Corpus, model_name: str, precision: Literal["fp32", "bf16"], arm: str, n_steps: int) -> None:
     """Train for ``n_steps`` and print the speed and the memory at the end."""
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -73,13 +74,15 @@ def train(corpus: Corpus, model_name: str, precision: str, arm: str, n_steps: in
     model = Transformer(
         config.architecture(src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, joint=True, max_length=256)
     )
-    open_settings = {
-        "max_tokens": MAX_TOKENS,
-        "learning_rate": 1e-4,
-        "warmup_steps": 0,
-        "early_stopping_patience": None,
-    }
-    updater = Updater(model, ResolvedTraining.model_validate({"precision": precision, **open_settings}))
+    settings = ResolvedTraining(
+        max_tokens=MAX_TOKENS,
+        learning_rate=1e-4,
+        warmup_steps=0,
+        optimizer="adamw",
+        precision=precision,
+        early_stopping_patience=None,
+    )
+    updater = Updater(model, settings)
     n_tokens, started = 0, time.process_time()
     for step, planned in zip(range(1, n_steps + 1), plans(corpus, arm), strict=False):
         n_tokens += updater.update([make_batch(corpus, *planned)], step, 1e-4).n_tokens
