@@ -351,6 +351,8 @@ def test_a_run_whose_time_is_over_after_a_validation_ends_with_it(
     monkeypatch.setattr(trainer.validator, "validate", validate_for_ten_minutes)
     assert trainer.fit() == "training.max_minutes = 5"
     assert (trainer.state.step, now) == (2, 600)
+    recorded = json.loads(trainer.folder.metrics.read_text("utf-8").splitlines()[-1])
+    assert (recorded["step"], recorded["seconds"]) == (2, 600)  # by which the run is known to be finished
 
 
 class ScriptedValidator(Validator):

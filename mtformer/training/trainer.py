@@ -27,7 +27,7 @@ from mtformer.training.optimizer import WARMUP_SHARES
 from mtformer.training.run_files import RunFiles
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import RunningLoss, Update, Updater
-from mtformer.training.validation import Validator
+from mtformer.training.validation import Validation, Validator
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class Trainer:
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     progress.note("validating")
-                    self._validate()
+                    self._validate(seconds)
                     interrupted = self._agree(interrupt, seconds())
                     reason = reason or self.course.end()
                 is_among_best = self.state.step in self.state.best_steps
@@ -146,8 +146,7 @@ class Trainer:
     def _validate_if_overdue(self, seconds: Callable[[], float]) -> None:
         """Validate before the first step of fine-tuning, or if an interrupt or a limit has kept the run from it."""
         if self.state.validation_due or (self.course.end() and not self.state.best):
-            self._validate()
-            self.state.seconds = self.ranks.by_first(seconds)
+            self._validate(seconds)
             self.files.save(self.state)
 
     def _count(self, update: Update, rate: float, progress: Progress) -> None:
@@ -250,18 +249,19 @@ class Trainer:
             raise MtformerError(f"{message}. So did {_MOST_SKIPPED_IN_A_ROW} steps before. {_ADVICE}")
         log.warning("%s (%s skipped)", message, counted(self.state.skipped + 1, "update"))
 
-    def _validate(self) -> None:
+    def _validate(self, seconds: Callable[[], float]) -> None:
         """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
         self.files.begin_validation(self.state)
         self.state.validation_due = False
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
         with self.pace.validation(), average, unsharded(self.model):
-            self._score()
+            result = self.validator.validate(self.model, self.ranks)
+            self.state.seconds = self.ranks.by_first(seconds)  # of the validation as well, which may be what ends a run
+            self._score(result)
         self.state.running, self.state.since_validation = RunningLoss(), RunningLoss()
 
-    def _score(self) -> None:
+    def _score(self, result: Validation) -> None:
         state, metric = self.state, self.settings.early_stopping_metric
-        result = self.validator.validate(self.model, self.ranks)
         value = result.scores[metric] * (-1 if metric in LOWER_IS_BETTER else 1)
         general_bleu = result.general.get("bleu")
         if not state.step:
