@@ -252,6 +252,10 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
     ("arguments", "told"),
     [
         (["a.txt"], "a comparison needs two systems or more"),
+        (
+            ["saved.jsonl", "a.txt", "--ref", "ref.txt"],
+            "saved.jsonl contains JSON: give a file with a translation on each",
+        ),
         (["a.txt", "./a.txt", "--ref", "ref.txt"], "a.txt is given twice: a system cannot be compared with itself"),
         (["a.txt", "ref.txt"], "files of translations need references: give --ref, --data or --testset"),
         (["a.txt", "missing.txt", "--ref", "ref.txt"], "there is no run or file missing.txt"),
@@ -283,6 +287,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(arguments: list[str]
         write_lines(place, name, str)
     (place.folder / "short.txt").write_text("x\n" * 7)
     (place.folder / "empty.txt").touch()
+    (place.folder / "saved.jsonl").write_text('{"hyp": "Ein Haus."}\n' * 9)
     if any("runs" in argument for argument in arguments):
         run = make_run(place, "one")
         elsewhere = make_run(place, "elsewhere")

@@ -159,18 +159,30 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     systems = []
     names = short_names([file.parent if RunFolder(file.parent).bundle == file else file for file in files])
-    for name, file in zip(names, files, strict=True):
+    for name, path, file in zip(names, paths, files, strict=True):
         bundle = None
         if file.suffix == ".safetensors" or file.is_dir():
             from mtformer.bundle.format import load_bundle  # which imports torch
 
             bundle = load_bundle(file)
+        elif file.is_file() and _is_object(next(read_lines(file), "")):
+            raise UserError(
+                f"{path} contains JSON: give a file with a translation on each line, as mtformer eval --output writes it"
+            )
         if bundle and MULTIPLE in (bundle.header.src_lang, bundle.header.tgt_lang):
             if pair is None:
                 raise UserError(f"{name} translates {bundle.header.title}: choose one direction with --pair")
             bundle = bundle.toward(*pair)
         systems.append(System(name, file, bundle))
     return systems
+
+
+def _is_object(line: str) -> bool:
+    """Tell whether a line is an object of JSON, such as those of ``eval --save``."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _file_of(path: Path) -> Path:
