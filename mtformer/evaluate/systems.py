@@ -167,7 +167,7 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
             bundle = load_bundle(file)
         elif file.is_file() and _is_object(next(read_lines(file), "")):
             raise UserError(
-                f"{path} contains JSON: give a file with a translation on each line, as mtformer eval --output writes it"
+                f"{path} contains JSON: give a file with a translation on each line, such as eval --output writes"
             )
         if bundle and MULTIPLE in (bundle.header.src_lang, bundle.header.tgt_lang):
             if pair is None:
