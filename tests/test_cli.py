@@ -424,12 +424,14 @@ def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Projec
     [
         ("folder/", "folder is a folder: name one for the translations with --output"),
         ("./folder", "./folder is a folder: to read it, use --input ./folder"),
+        ("./my folder", "./my folder is a folder: to read it, use --input './my folder'"),
         ("missing/", "there is no file missing/"),
         ("./page.htlm", "there is no file ./page.htlm"),
     ],
 )
 def test_a_path_is_not_translated_as_a_text(copied: Project, text: str, error: str) -> None:
-    (copied.folder / "folder").mkdir()
+    for name in ("folder", "my folder"):
+        (copied.folder / name).mkdir()
     result = copied.mtformer("translate", text)
     assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {error}\n")
     result = copied.mtformer("translate", "--beam-size", "1", "folder")

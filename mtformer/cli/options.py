@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -213,10 +214,14 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
         if not reads_files:
             raise UserError(f"{text} is a file: give one of its sentences, in quotes")
         Source(path=Path(text))  # an error if it cannot be read with --input either
-        raise UserError(f"{text} is a file: to read it, use --input {text}; to take its name as the text, pipe it in")
+        raise UserError(
+            f"{text} is a file: to read it, use --input {shlex.quote(text)}; to take its name as the text, pipe it in"
+        )
     is_folder = os.path.isdir(text)  # noqa: PTH112 (as above)
     if is_folder and {"/", os.sep}.intersection(text):
-        raise UserError(f"{text} is a folder" + (f": to read it, use --input {text}" if reads_files else ""))
+        raise UserError(
+            f"{text} is a folder" + (f": to read it, use --input {shlex.quote(text)}" if reads_files else "")
+        )
     if _is_path(text):
         raise UserError(f"there is no file {text}")
     if is_folder:

@@ -122,8 +122,8 @@ def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config
     [files] = draft.data.train
     if files not in config.data.train or config.data.language_pairs != draft.data.language_pairs:
         raise UserError(
-            f"{path} exists, and is a config for other text: train with it (mtformer train {path}), or give this run, "
-            "and so its config, another name (--set run.name=…)"
+            f"{path} exists, and is a config for other text: train with it (mtformer train {shlex.quote(str(path))}), "
+            "or give this run, and so its config, another name (--set run.name=…)"
         )
     log.info("the config is %s", path)
     return config
