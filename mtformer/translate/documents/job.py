@@ -59,6 +59,7 @@ class Documents:
         on_written: called with the file of each document when it is written.
         skipped: the numbers, from 1, of the tasks whose output existed before the job.
         is_new: whether the next units are new, rather than translated before the job was resumed.
+        n_left_out: how many documents could not be read.
     """
 
     tasks: Sequence[Task]
@@ -67,6 +68,7 @@ class Documents:
     on_written: Callable[[Path], object]
     skipped: Sequence[int] = ()
     is_new: bool = False
+    n_left_out: int = 0
     _starts: list[int] = field(default_factory=list)  # of the documents read so far, the numbers before their units
     _read: list[Path] = field(default_factory=list)
     _waiting: deque[_Waiting] = field(default_factory=deque)
@@ -153,6 +155,7 @@ class Documents:
         if not self.goes_on:
             raise error
         log.error("%s", error)
+        self.n_left_out += 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +265,8 @@ def translate_documents(
         documents.add(file.written())
         process(units, file, lambda: translator)
         documents.add(())  # those without text at the end
+    if documents.n_left_out:
+        log.warning("%d of %s could not be read: see above", documents.n_left_out, counted(len(tasks), "document"))
 
 
 def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | None) -> list[int]:
