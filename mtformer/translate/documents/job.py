@@ -140,7 +140,11 @@ class Documents:
                 return
             raise UserError(f"{target} has appeared and would be replaced: move it, and continue with --resume")
         if not translations:
-            log.warning("%s has no text to translate", task.input)
+            log.warning(
+                "%s has no text to translate; code stays as it is, in office documents that of styles such as "
+                "Preformatted Text",
+                task.input,
+            )
         document = waiting.document or self._document(task)
         content = write_document(document, translations, format, self._named(task))
         write_atomically(target, lambda temporary: temporary.write_bytes(content))
