@@ -156,6 +156,10 @@ def test_a_run_whose_folder_is_locked_is_training(place: Project) -> None:
 def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Project) -> None:
     for age, name in enumerate(("old", "newer", "newest")):
         make_run(place, name, at(10), age=100 * age)
+    old = RunFolder(place.folder / "runs" / "old")
+    old.bundle.touch()
+    os.utime(old.bundle, (1e9, 1e9))
+    os.utime(old.config)  # as when the command of a complete run is run again
     (place.folder / "runs" / "notes").mkdir()
     (place.folder / "runs" / "file").touch()
     assert list(listed(place)) == ["newest", "newer", "old"]

@@ -20,7 +20,7 @@ class ListedRun:
     Attributes:
         path: its folder.
         state: ``training`` now, ``finished`` by one of its limits, ``stopped`` before, or ``damaged``.
-        date: when training last wrote anything.
+        date: when its model was written; without one, its metrics or its config.
         contents: what it has recorded; None if it is damaged, or has not recorded its settings yet.
         bundle_bytes: the size of its model; None before the first validation.
         problem: why it is called damaged.
@@ -101,8 +101,9 @@ def _is_run(path: Path) -> bool:
 
 def _look_at(path: Path) -> ListedRun:
     folder = RunFolder(path)
-    written = [part for part in (folder.config, folder.metrics, folder.bundle) if part.exists()] or [path]
-    date = datetime.fromtimestamp(max(part.stat().st_mtime for part in written), UTC)
+    parts = (folder.bundle, folder.metrics, folder.config)  # by the bundle, the newest run is chosen to translate
+    written = next((part for part in parts if part.exists()), path)
+    date = datetime.fromtimestamp(written.stat().st_mtime, UTC)
     size = folder.bundle.stat().st_size if folder.bundle.is_file() else None
     is_training = folder.is_training
     try:
