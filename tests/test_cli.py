@@ -445,6 +445,17 @@ def test_text_that_is_no_file_name_is_translated_without_a_warning(trained: Proj
     assert "there is no file" not in trained.mtformer("translate", "--beam-size", "1", text).stderr
 
 
+@pytest.mark.parametrize("text", ["-5 degrees", "- It's late."])
+def test_a_text_that_begins_with_a_dash_gets_a_hint(trained: Project, text: str) -> None:
+    result = trained.mtformer("translate", text)
+    command = f"mtformer translate -- {shlex.quote(text)}"
+    assert (result.status, result.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: write -- before a text that begins with -: {command}",
+    )
+    assert trained.mtformer(*shlex.split(command)[1:]).status == 0
+
+
 def test_a_dash_as_text_gets_a_hint_at_standard_input(trained: Project) -> None:
     result = trained.mtformer("tokenize", "-", stdin="the house\n")
     assert "- is not standard input here, but a text: leave it out to read standard input\n" in result.stderr

@@ -18,6 +18,7 @@ becomes ``translate [OPTIONS] TEXT`` with the options ``--n-best N`` and ``--raw
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -192,6 +193,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
         ctx.allow_extra_args = True
+        given = [*args]  # which are taken out as they are read
         try:
             extra = super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -199,6 +201,8 @@ class Command(TyperCommand):
             raise
         except Exception as error:
             name = getattr(error, "option_name", None)  # of typer's NoSuchOption, which has no public name
+            if name and (text := next((text for text in given if text.startswith(name) and " " in text), None)):
+                ctx.fail(f"write -- before a text that begins with -: {ctx.command_path} -- {shlex.quote(text)}")
             if name and (advice := instead_of(name, self.params, ctx.command_path)):
                 ctx.fail(f"there is no option {name} here: {advice}")
             raise
