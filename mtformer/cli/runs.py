@@ -276,7 +276,7 @@ def import_(
         "MODEL",
     ),
     *,
-    output: Path = option("A folder to create, for the bundle."),
+    output: Path = option("The folder to create for the bundle.", metavar="FOLDER"),
     revision: str | None = option("hf: the branch, tag or commit. Default: the newest commit."),
     vocab: list[Path] | None = option(
         "Marian: the source and the target vocabulary, or a joint one. Default: those next to the model.",
