@@ -52,7 +52,7 @@ def sample(
 
 
 def fetch(
-    source: str = SOURCE, *, pair: str = PAIR, output: Path = option("The folder for the files.", metavar="DIR")
+    source: str = SOURCE, *, pair: str = PAIR, output: Path = option("The folder for the files.", metavar="FOLDER")
 ) -> None:
     """Download or convert a source to plain parallel files.
 
@@ -72,7 +72,7 @@ def check(
     texts: options.Texts,
     overrides: list[str] | None = options.SET,
     fix: Path | None = option(
-        "Write the cleaned and realigned training text, and the rejected pairs, to a new folder.", metavar="DIR"
+        "Write the cleaned and realigned training text, and the rejected pairs, to a new folder.", metavar="FOLDER"
     ),
     json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if any problem is found."),

@@ -14,7 +14,8 @@ def improve(
     config: Path = options.CONFIG,
     *,
     output: Path | None = option(
-        "The run folder of the final model; rerun with the same folder to resume. Only --plan needs none."
+        "The run folder of the final model; rerun with the same folder to resume. Only --plan needs none.",
+        metavar="FOLDER",
     ),
     monolingual: Path | None = option("More text in the target language, one sentence per line."),
     size: Size | None = option("The preset of the final model. Default: the size of the model of the config."),
