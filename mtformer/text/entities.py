@@ -107,8 +107,8 @@ FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
     **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
 }
-# Numbers that are no quantities keep their points: those of sections and figures, after words of languages with decimal
-# points, and those of versions, after names: PyTorch 2.13, HTTP/1.1 and, inside of a sentence, Ubuntu 22.04.
+# Numbers that are no quantities keep their points: those of sections and figures, which follow words such as these, and
+# those of versions, which follow names: PyTorch 2.13, HTTP/1.1 and, inside of a sentence, Ubuntu 22.04.
 _NUMBERED = "|".join(
     f"[{word[0].upper()}{word[0]}]{word[1:]}s?"
     for word in "appendix article chapter clause equation exercise figure level paragraph release rule section step "

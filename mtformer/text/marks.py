@@ -1,7 +1,4 @@
-"""What separates the texts of a line: the signs of list items, headings and quotes, emphasis, bars of tables, emoji.
-
-And entities, which stand for characters.
-"""
+"""Signs in texts that are no words: of list items, headings and quotes, emphasis, bars of tables, emoji, entities."""
 
 import html
 import html.entities

@@ -15,7 +15,7 @@ from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_units
 from mtformer.translate.documents.seam import Settings, TextDocument
 
-_SHORT = 40  # columns: shorter lines do not tell how long the lines of a page are
+_SHORT = 40  # columns: shorter lines say nothing about the width of a page
 _FULL = 0.9  # of the longest lines of a page: how far full lines reach, since letters are not of one width
 _ITEM = re.compile(r"[-–—*•▪◦·‣]\s|[(\[]?(?:\d{1,3}|[A-Za-z])[.)\]](?:\s|\d)")  # or a section, or a reference
 _ENTRY = re.compile(r"(?<!\.)(?<!\. )(?:\. ?){3,}+\w+\Z")  # of a table of contents

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from mtformer.translate.markup.atoms import Atom, words_of
-from mtformer.translate.markup.scanner import unescape
+from mtformer.translate.markup.scanner import CLOSING_PUNCTUATION, unescape
 
 
 @dataclass
@@ -70,7 +70,6 @@ class _Place(NamedTuple):
 
 NO_SPACE_AFTER = tuple("([{（「『“‘«")
 _EMPHASIS = re.compile(r"[*_~]+")
-_NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
 
 
 class Projection:
@@ -162,7 +161,7 @@ class Projection:
         if last and last.is_severed and text[:1].isalnum():
             return otherwise or " "
         if last and last.is_mark:
-            is_glued = last.is_glued or text.startswith(_NO_SPACE_BEFORE) or unescape(last.text).isspace()
+            is_glued = last.is_glued or text.startswith(CLOSING_PUNCTUATION) or unescape(last.text).isspace()
             return "" if is_glued else " "
         return otherwise
 
