@@ -296,6 +296,19 @@ def test_directions_can_be_chosen_and_swapped(page_of: Callable[..., Any]) -> No
 
 
 @needs_browser
+def test_a_swap_keeps_a_text_that_has_no_translation_yet(page_of: Callable[..., Any]) -> None:
+    with page_of(**between("en-de", "de-en")) as page:
+        swap = page.get_by_role("button", name="Swap languages")
+        never = "Object.assign(new Promise(() => {}), { cancel() {} })"
+        type_text(page, LINES[0])
+        page.evaluate(f"() => {{ translatorPage.engine.translate = () => {never}; }}")
+        page.fill("#source", TEXT)
+        swap.click()
+        expect(page.locator("#source")).to_have_value(TEXT)
+        assert page.title() == "German → English"
+
+
+@needs_browser
 def test_languages_run_from_right_to_left_in_their_box(page_of: Callable[..., Any]) -> None:
     with page_of(src_lang="en", tgt_lang="ar") as page:
         type_text(page, TEXT)
@@ -341,6 +354,8 @@ def test_a_damaged_page_says_so(demo: Path, opener: Opener, tmp_path: Path) -> N
         expect(page.locator("#state")).to_have_text("The model cannot be opened: this file is damaged or incomplete")
         page.fill("#source", TEXT)
         expect(page.locator("#state")).to_contain_text("This could not be translated: ")
+        page.goto(f"{(tmp_path / 'damaged.html').as_uri()}?selftest")
+        expect(page.locator("#selftest")).to_have_text("Self-test: this file is damaged or incomplete")
 
 
 # Files

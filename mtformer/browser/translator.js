@@ -79,7 +79,7 @@ class LanguageChoice {
 class TranslatorPage {
   constructor({ engine: header, about }) {
     const [source, target] = [byId("source"), byId("target")];
-    Object.assign(this, { source, target, chosen: new Map(), translation: null });
+    Object.assign(this, { source, target, chosen: new Map(), given: [] }); // nothing is shown yet
     const boxes = { source, mirror: byId("source-words"), target, readout: byId("readout") };
     this.words = new LinkedWords({ ...boxes, onChoose: (word, how) => this.offerAlternatives(word, how) });
     this.menu = new AlternativesMenu(byId("alternatives"));
@@ -135,7 +135,8 @@ class TranslatorPage {
 
   onDirection(isSwap) {
     this.showDirection();
-    if (isSwap && this.translation) this.source.value = this.translation.text;
+    const isShown = this.given[0] === this.source.value; // else the translation is that of an earlier text
+    if (isSwap && isShown && this.translation.text) this.source.value = this.translation.text;
     this.onInput();
   }
 
@@ -273,8 +274,10 @@ class TranslatorPage {
     const place = byId("selftest");
     place.hidden = false;
     place.textContent = "Testing …";
-    const { passed, of, worst } = await this.engine.selftest();
-    place.textContent = `Self-test: ${passed} of ${of} passed; the largest difference is ${worst.toExponential(1)}.`;
+    place.textContent = await this.engine.selftest().then(
+      ({ passed, of, worst }) => `Self-test: ${passed} of ${of} passed; the largest difference is ${worst.toExponential(1)}.`,
+      (error) => `Self-test: ${error.message}`,
+    );
   }
 }
 
