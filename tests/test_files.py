@@ -363,6 +363,11 @@ def test_a_new_folder_is_refused_where_nothing_can_be_made(tmp_path: Path, monke
         require_new_folder(tmp_path / "new", "--output")
 
 
+def test_standard_output_is_not_a_new_folder() -> None:
+    with pytest.raises(UserError, match=r"^--output -: standard output is not a folder; name a new one$"):
+        require_new_folder(Path("-"), "--output")
+
+
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_a_new_folder_replaces_nothing_that_appears_meanwhile(
     is_folder: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -80,6 +80,8 @@ def require_new_folder(path: Path, option: str, *, kind: str = "folder") -> None
     Raises:
         UserError: it is refused.
     """
+    if str(path) == "-":
+        raise UserError(f"{option} -: standard output is not a {kind}; name a new one")
     if path.exists():
         raise UserError(f"{path} exists: name a new {kind} with {option}")
     parent = next(place for place in path.absolute().parents if place.exists())
