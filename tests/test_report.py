@@ -109,6 +109,18 @@ def test_the_values_of_a_chart_stay_after_a_tap(trained: Project, run: Path) -> 
 
 
 @needs_browser
+def test_charts_show_values_of_any_size(trained: Project, run: Path) -> None:
+    last = lines_of(run, "grad_norm")[-1]
+    with (run / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**last, "step": last["step"] + 1, "grad_norm": 1.5e30}) + "\n")
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    with opened(run / "report.html") as page:
+        norms, memory = page.locator("figure.chart").nth(4), page.locator("figure.chart").nth(5)
+        assert norms.locator(".readout b").inner_text() == "1.50e+30"
+        assert memory.locator("svg path").count() == 1
+
+
+@needs_browser
 def test_the_page_fits_a_narrow_window(tested: Path) -> None:
     with opened(tested / "report.html", width=360, dark=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360

@@ -25,7 +25,7 @@
   const dash = (i) => DASHES[(i + Math.floor(i / 5)) % 5];
   const colour = (i) => `var(--series-${(i % 5) + 1})`;
   const number = (value, digits = 4) =>
-    value !== 0 && Math.abs(value) < 0.001
+    value !== 0 && (Math.abs(value) < 0.001 || Math.abs(value) >= 1e9)
       ? value.toExponential(Math.min(digits, 3) - 1)
       : value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(Math.abs(value) + 1))) });
   const time = (minutes) => (minutes >= 180 ? `${number(minutes / 60, 3)} h` : `${number(minutes, 3)} min`);
