@@ -134,6 +134,7 @@ def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> N
         (["runs"], "runs has no checkpoints: name the folder of a run"),
         (["runs/config", "--best", "1", "--last", "1"], "not both"),
         (["runs/config", "runs/config"], "one run's folder"),
+        (["runs/config/model.safetensors", "runs/config"], "one run's folder"),
         (["runs/config/model.safetensors", "--best", "1"], "give its folder"),
         (["runs/nothing"], "there is no model at runs/nothing"),
     ],

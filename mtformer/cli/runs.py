@@ -114,7 +114,7 @@ def average(
     from mtformer.support.files import require_distinct
     from mtformer.training.ema import average_bundles, average_checkpoints
 
-    first, is_run = models[0], models[0].is_dir()
+    first, is_run = models[0], any(map(Path.is_dir, models))
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
     options.require_file("--output", output, "the path of the bundle")
