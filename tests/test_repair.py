@@ -1,5 +1,6 @@
 """What ``data check --fix`` repairs: markup, encodings and diacritics, with every change in a table."""
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from mtformer.data.clean.repair import decoded, without_markup
 from mtformer.data.clean.report import as_text, write_clean
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText
+from mtformer.text.lines import read_lines, without_escapes
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,34 @@ def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int
     for _ in range(times):
         broken = broken.encode().decode(read, "surrogateescape" if read == "cp1252" else "strict")
     if all(character.isprintable() or "\x80" <= character <= "\x9f" for character in broken):
-        assert decoded(broken) == text
-    assert decoded(text) == text
+        assert decoded(broken, "de") == text
+    assert decoded(text, "de") == text
+
+
+@pytest.mark.parametrize(
+    ("language", "encoding", "text"),
+    [
+        ("de", "latin-1", "Schöne Grüße für Zoë"),
+        ("fr-CA", "cp1252", "L’œuvre a coûté 5 €…"),
+        ("cs", "cp1250", "Můj přítel píše dlouhé dopisy"),
+        ("ru", "cp1251", "Собака бежит через реку"),
+        ("zho_Hans", "gbk", "两只狗在草地上奔跑。"),
+        ("ja", "cp932", "二匹の犬が走っています。"),
+    ],
+)
+def test_bytes_that_are_not_utf8_are_those_of_windows(tmp_path: Path, language: str, encoding: str, text: str) -> None:
+    (tmp_path / "text").write_bytes(text.encode(encoding) + b"\r\n" + text.encode())
+    first, second = read_lines(tmp_path / "text", escape=True)
+    assert (decoded(first, language), decoded(second, language)) == (text, text)
+    assert "\N{REPLACEMENT CHARACTER}" in without_escapes(first)
+    assert without_escapes(second) == second == text
+
+
+def test_bytes_in_damaged_utf8_are_not_decoded(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("Grüße aus K\0öln".encode().replace("ß".encode(), b"\x9f"))
+    (text,) = read_lines(tmp_path / "text", escape=True)
+    assert decoded(text, "de") == text
+    assert without_escapes(text) == "Gr\u00fc\ufffde aus K\0öln"
 
 
 CZECH = [
@@ -68,7 +96,7 @@ def german() -> list[str]:
 def test_text_in_another_8_bit_encoding_is_found_and_decoded(read: str) -> None:
     broken = [text.encode("cp1250").decode(read) for text in CZECH[::25]]
     spelling = Spelling(CZECH + [text for text in broken if text.isprintable()])
-    repaired = [spelling.repair(decoded(text)) for text in broken]
+    repaired = [spelling.repair(decoded(text, "cs")) for text in broken]
     assert repaired == CZECH[::25]
     assert not any(map(spelling.is_wrong, CZECH))
     assert [spelling.repair(text) for text in CZECH] == CZECH
@@ -148,6 +176,51 @@ def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Pa
     for name in ("train.en", "train.de"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "clean" / name).read_bytes()
     assert "rules not fully applied: held_out: there is no validation or test text" in as_text(checkup)
+
+
+def as_texts(folder: Path, pairs: list[tuple[bytes, bytes]]) -> str:
+    for side, texts in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+        (folder / f"train.{side}").write_bytes(b"".join(text + b"\n" for text in texts))
+    return "{src: train.en, tgt: train.de}"
+
+
+def as_table(folder: Path, pairs: list[tuple[bytes, bytes]]) -> str:
+    (folder / "train.tsv").write_bytes(b"".join(src + b"\t" + tgt + b"\n" for src, tgt in pairs))
+    return "{tsv: train.tsv}"
+
+
+def as_quoted_table(folder: Path, pairs: list[tuple[bytes, bytes]]) -> str:
+    (folder / "train.csv").write_bytes(b"".join(b'"%s","%s"\n' % pair for pair in pairs))
+    return "{csv: train.csv, header: false}"
+
+
+def as_objects(folder: Path, pairs: list[tuple[bytes, bytes]]) -> str:
+    (folder / "train.jsonl").write_bytes(b"".join(b'{"en": "%s", "de": "%s"}\n' % pair for pair in pairs))
+    return "{jsonl: train.jsonl}"
+
+
+@pytest.mark.parametrize("write", [as_texts, as_table, as_quoted_table, as_objects])
+def test_fix_decodes_lines_that_are_not_utf8(
+    tmp_path: Path, write: Callable[[Path, list[tuple[bytes, bytes]]], str]
+) -> None:
+    good = [(f"Hello to town {place}, where they eat.", f"Grüße nach Ort {place}, wo sie essen.") for place in range(9)]
+    pairs = [(src.encode(), tgt.encode()) for src, tgt in good]
+    pairs[3] = pairs[3][0], good[3][1].encode("cp1252")
+    pairs[5] = pairs[5][0], pairs[5][1].replace(b"\xc3", b"", 1)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"data: {{src_lang: en, tgt_lang: de, train: [{write(tmp_path, pairs)}]}}\n")
+    checkup = check(load_config(config))
+    damaged = good[5][1].replace("ü", "\ufffd")
+    shown = [good[3][1].replace("ü", "\ufffd").replace("ß", "\ufffd"), damaged]
+    assert [example.tgt for example in checkup.sources[0].examples["encoding"]] == shown
+    (clean,) = write_clean(checkup, tmp_path / "clean")
+    assert clean.tgt.read_text().splitlines() == [tgt for place, (_, tgt) in enumerate(good) if place != 5]
+    assert (tmp_path / "clean/repaired.tsv").read_text().splitlines()[1].split("\t")[3:] == [
+        "encoding",
+        shown[0],
+        good[3][1],
+    ]
+    assert (tmp_path / "clean/rejected.tsv").read_text().splitlines()[1].split("\t")[4] == damaged
 
 
 def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

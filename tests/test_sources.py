@@ -143,7 +143,9 @@ def test_a_byte_that_is_not_utf8_is_named_in_every_kind_of_source(tmp_path: Path
     source = every_kind(tmp_path, PAIRS)[kind]
     path = source_files(source, "en", "de")[-1]
     path.write_bytes(path.read_bytes().replace(b"ein Haus", b"ein H\xe4us"))
-    assert re.match(re.escape(f"{path}:1: ") + r"byte 0xe4 at position \d+ is not UTF-8", error_of(source))
+    message = error_of(source)
+    assert re.match(re.escape(f"{path}:1: ") + r"byte 0xe4 at position \d+ is not UTF-8; convert the file", message)
+    assert bool(re.search(r", or let mtformer data check --src .* --fix FOLDER decode it$", message)) == (kind == 0)
 
 
 def test_unequal_line_counts_are_told_with_the_command_that_helps(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_the_shorter_file_of_an_uneven_text_goes_on_with_empty_lines(tmp_path: P
     lines = [["a", "b", "c"], ["x", "y", "z"]]
     del lines[side][1:]
     drops = Drops()
-    text = ParallelText([text_files(tmp_path, lines[0], lines[1])], "en", "de", may_be_uneven=True)
+    text = ParallelText([text_files(tmp_path, lines[0], lines[1])], "en", "de", lenient=True)
     rows = list(zip(*([*of_side, "", ""][:3] for of_side in lines), (1, 2, 3), strict=True))
     assert list(text.examples(drops)) == list(text.parts()[0].examples()) == rows
     longer = tmp_path / ("tgt.txt" if side == 0 else "src.txt")

@@ -26,6 +26,13 @@ _BUFFER = 1 << 17  # bytes
 _BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))  # "BZh" alone may begin a text
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_PRIVATE = {0xDC00 + byte: 0xF700 + byte for byte in range(0x80, 0x100)}  # for Python's surrogates, which are no text
+_SURROGATES = {private: surrogate for surrogate, private in _PRIVATE.items()}
+_REPLACED = dict.fromkeys(_SURROGATES, "\N{REPLACEMENT CHARACTER}")
+
+
+class NotTextError(UserError):
+    """A line has bytes that are not UTF-8, or a zero byte."""
 
 
 class DamagedError(Exception):
@@ -135,20 +142,35 @@ class Line:
     problem: str = ""
 
 
-def read_lines(path: Path) -> Generator[str, None, None]:
+def read_lines(path: Path, *, escape: bool = False) -> Generator[str, None, None]:
     """Yield the lines of the file at ``path``, without line ends; ``-`` is standard input.
 
     Only a line feed, alone or after a carriage return, ends a line. U+2028, U+0085 and form feeds do not: splitting
     there would misalign the two sides of parallel text. Compressed files are recognized by their contents.
 
+    Args:
+        path: the file.
+        escape: yield lines that are not text as well, with private characters in place of bytes that are not UTF-8.
+
     Raises:
-        UserError: the file is missing, binary, damaged or not UTF-8; the message names the file and the line.
+        NotTextError: a line is not text, and ``escape`` is not set; the message names the file and the line.
+        UserError: the file is missing, damaged or UTF-16.
     """
     for number, raw in enumerate(_raw_lines(path), 1):
         text = _text(raw)
-        if text is None:
-            raise UserError(_decode(raw, input_name(path), number).problem)
-        yield text
+        if text is None and not escape:
+            raise NotTextError(_decode(raw, input_name(path), number).problem)
+        yield _without_end(raw.decode(errors="surrogateescape").translate(_PRIVATE)) if text is None else text
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes of a text that was read with ``escape``."""
+    return text.translate(_SURROGATES).encode(errors="surrogateescape")
+
+
+def without_escapes(text: str) -> str:
+    """Return a text that was read with ``escape`` with U+FFFD in place of bytes that are not UTF-8."""
+    return text if text.isascii() else text.translate(_REPLACED)
 
 
 def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
@@ -328,7 +350,11 @@ def _text(raw: bytes) -> str | None:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else text.removesuffix("\n").removesuffix("\r")
+    return None if "\0" in text else _without_end(text)
+
+
+def _without_end(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
 
 
 def _decode(raw: bytes, name: str, number: int) -> Line:
@@ -345,4 +371,4 @@ def _decode(raw: bytes, name: str, number: int) -> Line:
             f"{name}:{number}: byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
         )
         text = raw.decode(errors="replace")
-    return Line(number, text.removesuffix("\n").removesuffix("\r"), problem)
+    return Line(number, _without_end(text), problem)

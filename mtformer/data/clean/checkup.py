@@ -20,6 +20,7 @@ from mtformer.data.store import Portion, text_portions
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.languages import suit_joint_vocabulary
+from mtformer.text.lines import without_escapes
 from mtformer.text.pairs import Drops, Example, SentencePair
 from mtformer.text.tokenizer.adopt import read_tokenizer
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -201,7 +202,7 @@ class SourceCheck:
         for rule, pair, line, certain in zip(rules, portion.pairs, portion.lines, certainty, strict=True):
             if rule:
                 found = self._examples.setdefault(rule, [])
-                found.append((certain, Example(*pair, line)))
+                found.append((certain, Example(without_escapes(pair.src), without_escapes(pair.tgt), line)))
                 found.sort(key=itemgetter(0), reverse=True)
                 del found[_EXAMPLES:]
         leaked = [pair for rule, pair in zip(rules, portion.pairs, strict=True) if rule == HELD_OUT]
@@ -329,10 +330,10 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
 
 
 def _checks(data: DataConfig) -> Iterator[SourceCheck]:
-    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}), may_be_uneven=True)
+    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}), lenient=True)
     of_evaluation = FILTERS.keys() - _NOT_IN_EVALUATION
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
-        for part in ParallelText(sources, data.src_lang, data.tgt_lang, may_be_uneven=use == "train").parts():
+        for part in ParallelText(sources, data.src_lang, data.tgt_lang, lenient=use == "train").parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
             yield SourceCheck(part, use, filters)
 

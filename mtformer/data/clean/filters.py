@@ -160,8 +160,8 @@ class Filters:
         """Return a pair after all possible repairs, and the repairs."""
         self.learn()
         by_side = []
-        for spelling in self._spellings or (None, None):
-            repairs: dict[str, Repair] = {"encoding": decoded, "markup": without_markup}
+        for language, spelling in zip(self._languages, self._spellings or (None, None), strict=True):
+            repairs: dict[str, Repair] = {"encoding": partial(decoded, language=language), "markup": without_markup}
             by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
         return repaired(pair, by_side)
 
@@ -206,12 +206,12 @@ def _is_misspelled(spellings: tuple[Spelling, Spelling], pairs: Sequence[Sentenc
     return [src.is_wrong(pair.src) or tgt.is_wrong(pair.tgt) for pair in pairs]
 
 
-def filters_of(data: DataConfig, *, may_be_uneven: bool = False) -> dict[LanguagePair, Filters]:
+def filters_of(data: DataConfig, *, lenient: bool = False) -> dict[LanguagePair, Filters]:
     """Return the filters of a config for its training text in each direction; nothing if it has none.
 
     Args:
         data: the text and the rules.
-        may_be_uneven: as in :class:`.ParallelText`, for the training text.
+        lenient: as in :class:`.ParallelText`, for the training text.
 
     Raises:
         UserError: the validation or test set cannot be read; an error of the text is raised when the filters are used.
@@ -225,7 +225,7 @@ def filters_of(data: DataConfig, *, may_be_uneven: bool = False) -> dict[Languag
         for part in others.parts():
             held_out.add(part, part.languages)
     is_learning = data.filters_by(*LEARNED)
-    train = ParallelText(data.train, data.src_lang, data.tgt_lang, may_be_uneven)
+    train = ParallelText(data.train, data.src_lang, data.tgt_lang, lenient)
     if is_learning:
         learning = f"the rules {', '.join(LEARNED)} of data.filters learn"
         _require_files(train, f"{learning} from the text before they filter it")

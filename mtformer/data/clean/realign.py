@@ -299,7 +299,7 @@ class RealignedText(ParallelText):
         n_pairs: the number of its pairs as they stand.
     """
 
-    may_be_uneven: bool = True
+    lenient: bool = True
     passages: Sequence[Passage] = ()
     n_pairs: int = 0
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from ftfy import fix_encoding
 from ftfy.fixes import fix_c1_controls
 
+from mtformer.text.languages import base_language
+from mtformer.text.lines import bytes_of, without_escapes
 from mtformer.text.marks import character_of
 from mtformer.text.pairs import SentencePair
 
@@ -24,6 +26,24 @@ _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
 _MOST_TIMES = 4  # that a text may have been escaped
+_CODE_PAGES = {  # of Windows; others write Windows-1252
+    language: encoding
+    for encoding, languages in (
+        ("cp1250", "bs cs hr hu pl ro sk sl sq"),
+        ("cp1251", "be bg mk ru sr uk"),
+        ("cp1253", "el"),
+        ("cp1254", "az tr"),
+        ("cp1255", "he"),
+        ("cp1256", "ar fa ur"),
+        ("cp1257", "et lt lv"),
+        ("cp1258", "vi"),
+        ("cp874", "th"),
+        ("cp932", "ja"),
+        ("cp949", "ko"),
+        ("gb18030", "zh"),
+    )
+    for language in languages.split()
+}
 
 Repair = Callable[[str], str]
 
@@ -46,9 +66,24 @@ def _space(tag: re.Match[str]) -> str:
     return "" if tag[2] and tag[2].lower() in _INLINE.split() else " "
 
 
-def decoded(text: str) -> str:
-    """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1."""
-    return text if text.isascii() else fix_c1_controls(fix_encoding(text))
+def decoded(text: str, language: str) -> str:
+    """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1.
+
+    Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode, unless most other
+    characters beyond ASCII are UTF-8, so that these bytes are damaged.
+    """
+    if text.isascii():
+        return text
+    n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
+    if n_escaped:
+        raw = bytes_of(text)
+        if 2 * n_escaped < sum(byte > 0x7F for byte in raw):
+            return text
+        try:
+            text = raw.decode(_CODE_PAGES.get(base_language(language), "cp1252"))
+        except UnicodeDecodeError:
+            return text
+    return fix_c1_controls(fix_encoding(text))
 
 
 class Change(NamedTuple):

@@ -23,7 +23,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
 from mtformer.support.terminal import counted
-from mtformer.text.lines import COMPRESSED, open_output, read_lines
+from mtformer.text.lines import COMPRESSED, open_output, read_lines, without_escapes
 from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
@@ -251,7 +251,7 @@ def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, 
 
 
 def _cells(*texts: str) -> list[str]:
-    return [text.replace("\t", " ") for text in texts]
+    return [without_escapes(text).replace("\t", " ") for text in texts]
 
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:

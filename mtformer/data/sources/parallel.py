@@ -48,13 +48,14 @@ class ParallelText:
         sources: where the pairs come from.
         src_lang: the source language of all sources that do not name their own.
         tgt_lang: the target language of them.
-        may_be_uneven: whether to pad the shorter of two files with empty lines instead of raising an error.
+        lenient: whether to pad the shorter of two files with empty lines, and to escape bytes that are not UTF-8 (see
+            :func:`.read_lines`), instead of raising an error.
     """
 
     sources: Sequence[Source]
     src_lang: str
     tgt_lang: str
-    may_be_uneven: bool = False
+    lenient: bool = False
     _read_once: set[Path] = field(default_factory=set, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[SentencePair]:
@@ -71,7 +72,7 @@ class ParallelText:
                 _require_unread(files, self._read_once)
                 with _unchanged(files):
                     counted = Drops() if drops is None else drops
-                    for example in _read(source, *languages, counted, self.may_be_uneven):
+                    for example in _read(source, *languages, counted, self.lenient):
                         if not problems:
                             yield example
         problems.raise_all()
@@ -79,8 +80,7 @@ class ParallelText:
     def parts(self) -> list["ParallelText"]:
         """Return the text of each source by itself, with its languages."""
         return [
-            ParallelText([source], *self._languages(source), self.may_be_uneven, self._read_once)
-            for source in self.sources
+            ParallelText([source], *self._languages(source), self.lenient, self._read_once) for source in self.sources
         ]
 
     @property
@@ -152,15 +152,15 @@ def source_files(source: Source, src_lang: str, tgt_lang: str) -> list[Path]:
             return [value for _, value in source if isinstance(value, Path)]
 
 
-def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops, may_be_uneven: bool = False) -> Iterator[Example]:
+def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops, lenient: bool = False) -> Iterator[Example]:
     match source:
         case TextFiles() | MosesFiles():
             src, tgt = source_files(source, src_lang, tgt_lang)
-            return read_text_files(src, tgt, drops if may_be_uneven else None)
+            return read_text_files(src, tgt, drops if lenient else None)
         case TsvFile() | CsvFile():
-            return read_table(source, src_lang, tgt_lang, drops)
+            return read_table(source, src_lang, tgt_lang, drops, escape=lenient)
         case JsonlFile():
-            return read_jsonl(source, src_lang, tgt_lang, drops)
+            return read_jsonl(source, src_lang, tgt_lang, drops, escape=lenient)
         case TmxFile():
             return read_tmx(source.tmx, src_lang, tgt_lang, drops)
         case HubDataset():

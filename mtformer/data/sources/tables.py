@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtformer.config import CsvFile, JsonlFile, TsvFile
@@ -108,14 +107,16 @@ class Columns(NamedTuple):
         )
 
 
-def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
-    """Yield the pairs of a table; blank lines are skipped and counted in ``drops``.
+def read_table(
+    source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: Drops, *, escape: bool = False
+) -> Iterator[Example]:
+    """Yield the pairs of a table; blank lines are skipped and counted in ``drops``, ``escape`` as in `read_lines`.
 
     Raises:
         UserError: naming the line that cannot be read, or the columns if those of the texts are not found.
     """
     name = input_name(source.tsv if isinstance(source, TsvFile) else source.csv)
-    rows = _rows_with_text(source, drops)
+    rows = _rows_with_text(source, drops, escape)
     for line, first in islice(rows, 1):
         _require_two(first, source, f"{name}:{line}")
         columns = Columns((source.src_column, source.tgt_column), (src_lang, tgt_lang))
@@ -136,15 +137,17 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
             yield Example(one_line(cells[src]), one_line(cells[tgt]), number)
 
 
-def read_jsonl(source: JsonlFile, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
-    """Yield the pairs of a file with a JSON object on each line; blank lines are skipped and counted in ``drops``.
+def read_jsonl(
+    source: JsonlFile, src_lang: str, tgt_lang: str, drops: Drops, *, escape: bool = False
+) -> Iterator[Example]:
+    """Yield the pairs of a file with a JSON object on each line; blank lines and ``escape`` as in :func:`read_table`.
 
     Raises:
         UserError: naming the line that is not JSON or lacks a text.
     """
     name = input_name(source.jsonl)
     rows = RowReader(Columns((source.src_key, source.tgt_key), (src_lang, tgt_lang), ("src_key", "tgt_key")))
-    for number, line in enumerate(read_lines(source.jsonl), 1):
+    for number, line in enumerate(read_lines(source.jsonl, escape=escape), 1):
         if not line or line.isspace():
             drops.add(BLANK, number)
             continue
@@ -207,13 +210,13 @@ def _listing_of_keys(row: dict[str, Any]) -> str:
     return f"the keys are: {', '.join(map(str, row)) or 'none'}"
 
 
-def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
+def _rows_with_text(source: TsvFile | CsvFile, drops: Drops, escape: bool) -> Iterator[Row]:
     if isinstance(source, CsvFile):
-        rows = _quoted(source.csv, source.delimiter)
+        rows = _quoted(read_lines(source.csv, escape=escape), input_name(source.csv), source.delimiter)
     elif source.quotes:
-        rows = _quoted(source.tsv, "\t")
+        rows = _quoted(read_lines(source.tsv, escape=escape), input_name(source.tsv), "\t")
     else:
-        rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(source.tsv), 1))
+        rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(source.tsv, escape=escape), 1))
     for line, cells in rows:
         if any(cell and not cell.isspace() for cell in cells):
             yield line, cells
@@ -221,8 +224,7 @@ def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
             drops.add(BLANK, line)
 
 
-def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
-    lines = read_lines(path)
+def _quoted(lines: Iterator[str], name: str, delimiter: str) -> Iterator[Row]:
     head = list(islice(lines, 1))
     for_excel = re.fullmatch('"?sep=([^"])"?', "".join(head))
     delimiter = for_excel[1] if for_excel else delimiter
@@ -243,7 +245,7 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
                 reason = "it contains a carriage return outside quotes"
             elif "expected after" in reason and delimiter != "\t":
                 reason += "; set delimiter, or double the quotes inside quoted text"
-            raise UserError(f"{input_name(path)}:{first}: this row cannot be read: {reason}") from None
+            raise UserError(f"{name}:{first}: this row cannot be read: {reason}") from None
         yield first, cells
 
 

@@ -13,7 +13,7 @@ from mtformer.data.new_config import options_of_files
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
-from mtformer.text.lines import COMPRESSED, input_name, read_lines
+from mtformer.text.lines import COMPRESSED, NotTextError, input_name, read_lines
 from mtformer.text.pairs import Drops, Example, one_line
 
 
@@ -23,22 +23,27 @@ def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterat
     Args:
         src: the sources.
         tgt: their translations.
-        uneven: pad the shorter file with empty lines, and count them here; None raises an error instead.
+        uneven: pad the shorter file with empty lines, count them here, and escape bytes that are not UTF-8; None raises
+            errors instead.
 
     Raises:
-        UserError: one has more lines than the other.
+        UserError: one has more lines than the other, or a line is not text.
     """
-    with closing(read_lines(src)) as src_lines, closing(read_lines(tgt)) as tgt_lines:
+    escape = uneven is not None
+    with closing(read_lines(src, escape=escape)) as src_lines, closing(read_lines(tgt, escape=escape)) as tgt_lines:
         pairs = itertools.zip_longest(src_lines, tgt_lines)
-        for number, (src_line, tgt_line) in enumerate(pairs, 1):
-            if src_line is None or tgt_line is None:
-                longer = input_name(src if tgt_line is None else tgt)
-                if uneven is None:
-                    n_longer = number + sum(1 for _ in pairs)
-                    counts = (number - 1, n_longer) if src_line is None else (n_longer, number - 1)
-                    raise UserError(_unequal_message(src, tgt, *counts))
-                uneven.add(f"only in {longer}", number)
-            yield Example(src_line or "", tgt_line or "", number)
+        try:
+            for number, (src_line, tgt_line) in enumerate(pairs, 1):
+                if src_line is None or tgt_line is None:
+                    longer = input_name(src if tgt_line is None else tgt)
+                    if uneven is None:
+                        n_longer = number + sum(1 for _ in pairs)
+                        counts = (number - 1, n_longer) if src_line is None else (n_longer, number - 1)
+                        raise UserError(_unequal_message(src, tgt, *counts))
+                    uneven.add(f"only in {longer}", number)
+                yield Example(src_line or "", tgt_line or "", number)
+        except NotTextError as error:
+            raise UserError(f"{error}, or let {_check_command(src, tgt)} --fix FOLDER decode it") from None
 
 
 def moses_files(source: MosesFiles, src_lang: str, tgt_lang: str) -> tuple[Path, Path]:
@@ -66,8 +71,11 @@ def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
     message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
     if not n_src or not n_tgt:
         return message
-    command = f"mtformer data check {options_of_files(src, tgt, (None, None))}"
-    return f"{message}; {command} finds where lines are missing, and --fix realigns the others"
+    return f"{message}; {_check_command(src, tgt)} finds where lines are missing, and --fix realigns the others"
+
+
+def _check_command(src: Path, tgt: Path) -> str:
+    return f"mtformer data check {options_of_files(src, tgt, (None, None))}"
 
 
 class TestSet(NamedTuple):
