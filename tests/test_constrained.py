@@ -225,6 +225,25 @@ def test_the_example_in_the_documentation_is_true() -> None:
     assert found == example and len(found) == 8
 
 
+@pytest.mark.parametrize(
+    ("language", "token", "can_follow"),
+    [
+        ("de", "▁(", {"▁rot", "rot"}),
+        ("de", ".", {"▁rot"}),
+        ("de", "▁a,", {"▁rot"}),
+        ("de", "▁(a)", {"▁rot"}),
+        ("zh", "。", {"rot"}),
+        ("zh", ",", {"rot"}),
+    ],
+)
+def test_a_phrase_follows_a_stop_or_a_bracket_after_a_space(language: str, token: str, can_follow: set[str]) -> None:
+    tokens, is_word = [*SPECIAL, "▁rot", "rot", "x", token], word_rule(language)
+    phrase = Phrase("rot", Spellings(((4,),), (4,), (5,)), is_word, with_spaces=language == "de")
+    required = Constraint([(phrase, 1)], TokenTexts(tokens, SPECIAL_IDS, is_word))
+    state = required.advance(required.advance(required.start, 6), 7)
+    assert {tokens[way.ids[0]] for way in required.ways(state)} == can_follow
+
+
 def test_the_automaton_agrees_with_the_text_on_random_tokens() -> None:
     tokens = [*SPECIAL, "▁", "a", "b", "▁a", "▁b", "ab", "▁ba", ",", "a▁b", "<0x61>"]
     vocabulary, random = TokenTexts(tokens, SPECIAL_IDS, WORDS), np.random.default_rng(0)

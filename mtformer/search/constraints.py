@@ -29,7 +29,9 @@ from mtformer.model.architecture import SpecialIds
 from mtformer.text.tokenizer.vocabulary import byte_of
 from mtformer.text.words import WordRule
 
-_START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces; no part of a word; a part of a word
+# Before a place in a text: nothing but spaces; a part of a word; a mark that a space follows; anything else.
+_START, _WORD, _STOP, _BREAK = range(4)
+_STOPS = frozenset(".,;:!?)]}")
 _REPLACEMENT = "\ufffd"  # for bytes that spell no character
 
 Ids = tuple[int, ...]
@@ -42,7 +44,7 @@ class Spellings(NamedTuple):
     Attributes:
         first: at the start of a translation, in order of preference.
         spaced: after a space, which is part of the first token.
-        unspaced: after a character that is not part of a word, such as an opening parenthesis.
+        unspaced: after a character that neither is part of a word nor has a space after it: an opening parenthesis.
     """
 
     first: tuple[Ids, ...]
@@ -114,8 +116,9 @@ class Phrase:
         """Return the spellings that can follow; at least one."""
         if before == _START:
             return self.spellings.first
-        unspaced = [] if before == _WORD and self._is_word(self.text[0]) else [self.spellings.unspaced]
-        return [*unspaced, self.spellings.spaced] if self._with_spaces or not unspaced else unspaced
+        needs_space = (before == _WORD and self._is_word(self.text[0])) or (before == _STOP and self._with_spaces)
+        unspaced = [] if needs_space else [self.spellings.unspaced]
+        return [*unspaced, self.spellings.spaced] if self._with_spaces or needs_space else unspaced
 
 
 class TokenTexts:
@@ -327,4 +330,6 @@ def capitalized(text: str) -> str:
 def _next_before(before: int, character: str, is_word: bool) -> int:
     if before == _START and character == " ":
         return _START
-    return _WORD if is_word else _BREAK
+    if is_word:
+        return _WORD
+    return _STOP if character in _STOPS else _BREAK
