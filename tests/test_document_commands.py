@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -73,6 +74,16 @@ def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: 
     both = translate(trained, tmp_path / "a.txt", tmp_path / "b.html").stderr
     assert f"{tmp_path / 'a.txt'}: 2 units\n" in both
     assert f"{tmp_path / 'b.html'}: 1 unit\n" in both
+
+
+def test_progress_shows_the_time_left_for_all_documents(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
+    (tmp_path / "a.txt").write_text(SOURCE)
+    (tmp_path / "b.txt").write_text(f"{SOURCE}\n\n{SOURCE}\n")
+    shown = translate(trained, tmp_path / "a.txt", tmp_path / "b.txt").stderr
+    assert re.search(r"translating: \d of 3 paragraphs, \d+:\d\d left", shown)
 
 
 @pytest.mark.parametrize("arguments", [["--input", "{}"], ["{}/"]])

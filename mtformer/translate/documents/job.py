@@ -60,6 +60,7 @@ class Documents:
         skipped: the numbers, from 1, of the tasks whose output existed before the job.
         is_new: whether the next units are new, rather than translated before the job was resumed.
         n_left_out: how many documents could not be read.
+        n_units: how many units all of them have; None until the last one is read.
     """
 
     tasks: Sequence[Task]
@@ -69,6 +70,7 @@ class Documents:
     skipped: Sequence[int] = ()
     is_new: bool = False
     n_left_out: int = 0
+    n_units: int | None = None
     _starts: list[int] = field(default_factory=list)  # of the documents read so far, the numbers before their units
     _read: list[Path] = field(default_factory=list)
     _waiting: deque[_Waiting] = field(default_factory=deque)
@@ -100,6 +102,8 @@ class Documents:
             self._starts.append(n_units)
             self._read.append(task.input)
             self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
+            if number == len(self.tasks):
+                self.n_units = n_units + len(units)
             for unit in units:
                 n_units += 1
                 yield Paragraph(n_units, unit)
@@ -192,6 +196,10 @@ class UnitsJob(TranslationJob):
         names = [f"{task.input}\n{task.target(self.documents.settings.tgt_lang)}\n" for task in self.documents.tasks]
         skipped = {_SKIPPED: ", ".join(map(str, self.documents.skipped))} if self.documents.skipped else {}
         return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **skipped, **super().settings()}
+
+    def n_units(self) -> int | None:
+        """Return how many units there are, if all documents have been read."""
+        return self.documents.n_units
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
         """Return the function that translates a window of units; units read from now on are new."""

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -123,6 +124,12 @@ class Job(ABC, Generic[Unit]):
         """Return the file that has each unit on a line of its own, if there is one: its lines are counted first."""
         return None
 
+    def n_units(self) -> int | None:
+        """Return how many units there are, if it is quick to find out, when some have been read."""
+        path = self.countable()
+        n_units = None if path is None else count_lines(path)
+        return len(self.shard.of(n_units)) if self.shard and n_units is not None else n_units
+
     def proceed(self, text: str) -> None:
         """React to the written output of a window, for example by finishing complete documents."""
 
@@ -214,8 +221,9 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     output.require_engine("; ".join(translator.computation for translator in translators))
     work = job.work(*translators)
     try:
-        with Progress(job.doing, _n_units(job), output.done.n_units, job.unit) as progress:
-            for window in source:
+        first = list(islice(source, 1))
+        with Progress(job.doing, job.n_units(), output.done.n_units, job.unit) as progress:
+            for window in chain(first, source):
                 _add_to(digest, window)
                 text = work(window, tallies, progress.advance)
                 counted = {name: asdict(tally) for name, tally in tallies.items()}
@@ -224,13 +232,6 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     finally:
         job.warn(tallies)
     return tallies
-
-
-def _n_units(job: Job[Any]) -> int | None:
-    """Return how many units there are, if it is quick to find out."""
-    path = job.countable()
-    n_units = None if path is None else count_lines(path)
-    return len(job.shard.of(n_units)) if job.shard and n_units is not None else n_units
 
 
 def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
