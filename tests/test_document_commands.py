@@ -170,7 +170,7 @@ def test_several_documents_resume_and_those_that_are_written_stay(
     first.write_text("edited since")
     assert "a.de.html.units.part is an unfinished output" in translate(trained, *files).stderr
     different = translate(trained, files[0], "--resume")
-    assert (different.status, "the documents was 2 (" in different.stderr) == (2, True)
+    assert (different.status, "the list of documents was 2 (" in different.stderr) == (2, True)
     result = translate(trained, *files, "--resume")
     assert (result.status, result.stdout) == (0, f"{second}\n"), result.stderr
     assert first.read_text() == "edited since"

@@ -253,7 +253,8 @@ def test_bad_input_is_one_sentence_and_writes_nothing(copied: Project, options: 
     (copied.folder / "short.de").write_text("Haus\n")
     (copied.folder / "empty").touch()
     (copied.folder / "kept").write_text("kept")
-    result = copied.mtformer("eval", *options, *([] if "--output" in options else ["--output", "kept"]))
+    kept = [] if "--output" in options else ["--output", "kept"]
+    result = copied.mtformer("eval", "--engine", "torch", *options, *kept)
     assert (result.status, result.stdout) == (2, "")
     assert message in result.stderr
     assert len(result.stderr.removeprefix("model: runs/config/model.safetensors\n").splitlines()) == 1

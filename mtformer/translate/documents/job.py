@@ -194,8 +194,9 @@ class UnitsJob(TranslationJob):
     def settings(self) -> dict[str, str]:
         """Return the settings, which include the documents and the numbers of skipped ones."""
         names = [f"{task.input}\n{task.target(self.documents.settings.tgt_lang)}\n" for task in self.documents.tasks]
+        documents = {"the list of documents": f"{len(names)} ({digest_of(''.join(names))[:16]})"}
         skipped = {_SKIPPED: ", ".join(map(str, self.documents.skipped))} if self.documents.skipped else {}
-        return {"the documents": f"{len(names)} ({digest_of(''.join(names))[:16]})", **skipped, **super().settings()}
+        return documents | skipped | super().settings()
 
     def n_units(self) -> int | None:
         """Return how many units there are, if all documents have been read."""
