@@ -479,6 +479,8 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["eval", "--src", "test.en", "--ref", "train.de"], "20 lines"),
         (["translate", "a", "--model", "missing.safetensors"], "missing.safetensors"),
         (["translate", "a", "--model", "train.en"], "not an intact safetensors file"),
+        (["translate", "a", "--model", 300 * "x"], 300 * "x"),
+        (["import", 300 * "x", "--output", "new"], 300 * "x"),
         (["translate", "a", "--input", "train.en"], "not both"),
         (["translate", "--input", "missing.txt"], "missing.txt"),
         (["translate", "--input", "train.en", "--output", "no/such/folder"], "no/such/folder"),

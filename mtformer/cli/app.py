@@ -1,5 +1,6 @@
 """The command line: its commands, errors and exit status. Heavy imports happen inside the commands."""
 
+import errno
 import logging
 import os
 import signal
@@ -101,7 +102,7 @@ def main() -> None:
             traceback.print_exc()
         elif not _is_reported(error):
             log.error("Error: %s", _sentence(error))
-        sys.exit(2 if isinstance(error, UserError) else 1)
+        sys.exit(2 if isinstance(error, UserError) or _is_of_a_path(error) else 1)
 
 
 def _is_reported(error: Exception) -> bool:
@@ -113,12 +114,17 @@ def _is_reported(error: Exception) -> bool:
     return not is_first_to_report(str(error))
 
 
+def _is_of_a_path(error: Exception) -> bool:
+    """Tell whether a path cannot even be looked at: its name is too long, or it is in a folder of somebody else."""
+    return isinstance(error, OSError) and error.errno in (errno.EACCES, errno.ENAMETOOLONG)
+
+
 def _sentence(error: Exception) -> str:
     if isinstance(error, MtformerError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror} (--debug shows where)"
+        return f"{where}{error.strerror}" + " (--debug shows where)" * (not _is_of_a_path(error))
     return f"unexpected {type(error).__name__}: {error} (--debug shows where)"
 
 
