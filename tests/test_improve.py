@@ -331,6 +331,19 @@ def test_a_file_that_a_finished_improvement_has_lost_is_named(whole: tuple[Proje
         assert result.stderr == f"Error: {Path('runs/config')}/{told}\n"
 
 
+def test_a_test_set_that_has_moved_does_not_cost_the_report(whole: tuple[Project, str], tmp_path: Path) -> None:
+    project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
+    shutil.copytree(whole[0].folder, project.folder)
+    for name in ("runs/config", "better"):
+        config = project.folder / name / "config.yaml"
+        config.write_text(config.read_text("utf-8").replace("test.", "gone."), encoding="utf-8")
+    (project.folder / "better/improve/report.txt").unlink()
+    result = project.mtformer("improve", "config.yaml", "--output", "better")
+    assert result.status == 0, result.stderr
+    assert "is not scored: the test set of this run: cannot read" in result.stderr
+    assert "runs/config, test set:\nnone" in (project.folder / "better/improve/report.txt").read_text("utf-8")
+
+
 def test_a_config_may_be_corrected_before_the_baseline_is_trained(tmp_path: Path) -> None:
     State(tmp_path, {"the config": "wrong"}).write()
     state = State(tmp_path, {"the config": "right"})

@@ -1,6 +1,7 @@
 """What the stages gave: as text for people, and as JSON."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +13,23 @@ from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.metrics import Score
 from mtformer.evaluate.testsets import has_test_set
 from mtformer.improve.state import Outcome
+from mtformer.support.errors import MtformerError
 from mtformer.support.files import write_text
 from mtformer.support.terminal import as_text
 
+log = logging.getLogger(__name__)
+
 
 def tested(bundle: Path) -> list[Score]:
-    """Return the scores of the model of a run on its test set; none if it has none."""
+    """Return the scores of the model of a run on its test set; none if it has none, or it cannot be read."""
     loaded = load_model([bundle], "torch")
     if not has_test_set(bundle, LanguagePair(loaded.header.src_lang, loaded.header.tgt_lang)):
         return []
-    return evaluate_loaded([bundle], loaded).total.scores
+    try:
+        return evaluate_loaded([bundle], loaded).total.scores
+    except MtformerError as error:  # a file that has moved since the start must not cost the report
+        log.warning("%s is not scored: %s", bundle, error)
+        return []
 
 
 @dataclass(frozen=True)
