@@ -22,6 +22,7 @@ from mtformer.improve.run import Request, improve
 from mtformer.improve.state import Outcome, State, locked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training import checkpoint
+from mtformer.translate.jobs import core
 from mtformer.translate.jobs.partial import PartialFile
 
 BASELINE = Baseline(seconds=600, n_steps=1_000, n_epochs=10, n_pairs=10_000)
@@ -329,6 +330,20 @@ def test_a_file_that_a_finished_improvement_has_lost_is_named(whole: tuple[Proje
         assert result.status == 2
         told = "starts.jsonl does not say how many steps an epoch has: restore it, or give the config another run.name"
         assert result.stderr == f"Error: {Path('runs/config')}/{told}\n"
+
+
+def test_an_interrupted_translation_says_how_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = make(tmp_path, max_steps=40)
+
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(core, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_improve(project)
+    assert caplog.messages[-1] == "stopped; rerun the same command to resume better"
 
 
 def test_a_test_set_that_has_moved_does_not_cost_the_report(whole: tuple[Project, str], tmp_path: Path) -> None:

@@ -128,7 +128,11 @@ class Stages:
             log.info("stage %s", name)
             if not path.exists():  # it appears when it is complete
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
-                core.run(job, partial(Translator.load, models, engine="auto"))
+                try:
+                    core.run(job, partial(Translator.load, models, engine="auto"))
+                except KeyboardInterrupt:  # of which the job says what is true of its own output alone
+                    log.warning("stopped; rerun the same command to resume %s", self._configs.folder.parent)
+                    raise
             by_hand = shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])
             return Outcome(stage=name, commands=[by_hand])
 
