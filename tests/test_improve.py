@@ -83,6 +83,12 @@ def test_a_baseline_that_is_done_takes_no_time() -> None:
         assert found == [*shown]
 
 
+def test_the_gain_of_an_ensemble_is_expected_once() -> None:
+    plan = make_plan(BASELINE, 30)
+    assert [stage.name for stage in plan if stage.name.startswith("teacher")][-1] == "teacher.6"
+    assert describe(plan, BASELINE, 30).count("+0.7") == 2  # in the table, and where it is known from
+
+
 def test_the_plan_is_printed_and_nothing_is_written(project: Project) -> None:
     before = sorted(project.folder.iterdir())
     without_output = project.mtformer("improve", "config.yaml")
