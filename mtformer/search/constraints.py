@@ -79,7 +79,6 @@ class Phrase:
         self._is_word = is_word
         self._with_spaces = with_spaces
         self.initials = {text[0], capitalized(text)[0]}
-        self._steps: dict[tuple[Matches, int, str], tuple[Matches, int]] = {}
 
     def advance(self, matches: Matches, before: int, characters: str) -> tuple[Matches, int]:
         """Read characters, and return the new matches and how many times the phrase has been confirmed.
@@ -89,13 +88,6 @@ class Phrase:
         """
         if not matches and self.initials.isdisjoint(characters):
             return matches, 0
-        key = matches, before, characters
-        step = self._steps.get(key)
-        if step is None:
-            step = self._steps[key] = self._advance(*key)
-        return step
-
-    def _advance(self, matches: Matches, before: int, characters: str) -> tuple[Matches, int]:
         n_confirmed, end = 0, len(self.text)
         for character in characters:
             is_word = self._is_word(character)
