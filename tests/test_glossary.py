@@ -484,3 +484,26 @@ def test_a_term_replaces_the_models_own_word_and_does_not_stand_beside_it(
     plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
     [best] = result_of(plan, RepeatsItsWord(tokenizer, "der Hund sieht ein Haus"))
     assert tokenizer.decode(best.ids) == (expected or before)
+
+
+def test_no_term_is_placed_in_a_translation_that_the_maximum_length_cuts_off(trained: Project) -> None:
+    searches: list[str] = []
+
+    class NeverEnds(WordForWord):
+        """An engine that repeats its words after a term."""
+
+        def search(self, request: SearchRequest) -> list[Hypothesis]:
+            searches.append(self.tokenizer.decode(list(request.prefix)))
+            if not request.prefix:
+                return super().search(request)
+            own = self.tokenizer.encode_tgt([" ".join(self.words)])[0][:-1]
+            ids = [*request.prefix, *own * request.limit][: request.limit]
+            return [Hypothesis(ids, [-0.1] * (len(ids) + 1))]
+
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary([("dog", "Köter"), ("house", "Bude")]), tokenizer, src_lang="en", tgt_lang="de")
+    [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt(["der Hund. Köter Bude"])
+    found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
+    plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
+    assert result_of(plan, NeverEnds(tokenizer, "der Hund sieht ein Haus")) == found
+    assert searches == ["", "der Köter"]

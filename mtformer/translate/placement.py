@@ -111,8 +111,13 @@ class Placement:
         return _Sentence(free, terms, src, self._terms.spans(src, terms))
 
     def _place_all(self, sentence: _Sentence, draft: _Draft) -> Plan[_Draft]:
-        """Place the terms that a translation lacks, one after the other, as long as there are places for them."""
-        while self._terms.missing(sentence.terms, draft.text):
+        """Place the terms that a translation lacks, one after the other, as long as there are places for them.
+
+        A translation that the maximum length has cut off only repeats itself; each search from there would take longest
+        of all, and lead nowhere.
+        """
+        limit = sentence.request.limit
+        while self._terms.missing(sentence.terms, draft.text) and len(draft.hypothesis.ids) < limit:
             place = yield from self._next_place(sentence, draft)
             if place is None:
                 return draft
