@@ -15,7 +15,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,7 +34,7 @@ from mtformer.runs.finding import find_model
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
-from mtformer.text.marks import EMOJI, separators
+from mtformer.text.marks import EMOJI, LONG_WORD, separators
 from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -147,23 +147,36 @@ def made_up(ids: Sequence[int], n_tokens: int) -> list[int]:
 
 
 class PagePlanner(Planner):
-    """A planner that takes out of a line what a page does: emoji separate texts, and other markup inside is text."""
+    """A planner that divides a line as a page does, at emoji and long words as well; other markup inside is text."""
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
         text = on_one_line(line)
         spans = [*separators(text, self.src_lang), *(emoji.span() for emoji in _EMOJI.finditer(text))]
         marks = without_overlaps([Mark(*span, Role.BREAK) for span in spans])
-        if not marks:
-            return (yield from self._plan_unmarked(line))
         starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
-        between = [(start, text[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
+        stretches = [each for start, end in zip(starts, ends, strict=True) for each in _divided(text, start, end)]
+        if len(stretches) == 1:
+            return (yield from self._plan_unmarked(line))
+        between = [(start, text[start:end].strip()) for start, end in stretches]
         texts = [(start, each) for start, each in between if any(map(str.isalnum, each))]
-        of_texts = yield from together(self._plan_unmarked(each) for _, each in texts)
+        of_texts = yield from together(self._plan_text(each) for _, each in texts)
         whole, end = "", 0
         for (place, each), [translation, *_] in zip(texts, of_texts, strict=True):
             start = text.index(each, place)
             whole, end = whole + text[end:start] + translation.text, start + len(each)
         return [replace(joined([each[0] for each in of_texts], ""), text=whole + text[end:])]
+
+    def _plan_text(self, text: str) -> Plan[list[Translation]]:
+        if not LONG_WORD.fullmatch(text):
+            return (yield from self._plan_unmarked(text))
+        [empty] = yield from self._plan_unmarked("")
+        return [replace(empty, text=text, notes=("check: copied what is too long for a word",))]
+
+
+def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the long words in a stretch of a text, and of what is before, between and after them."""
+    spans = (word.span() for word in LONG_WORD.finditer(text, start, end))
+    yield from pairwise([start, *chain.from_iterable(spans), end])
 
 
 _IN_PAGE = """

@@ -166,6 +166,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
         "3. Mai ist ein Tag.\n 1. und 2. Klasse\r\n 1. FC Köln spielt\n1. 5 Hunde\n3. Open the box!\n## 2. Setup",
         "1. Tür auf\n2.\tOpen  it. Close it.\r\n\t– [x] • a) dogs \n\n- \n-3 dogs\n> > dogs\n‣ dog\n▪ dog\n1.dog",
         "**Dog: man**\n- ~~dog~~ \n1. _Dog:_ 3. man\n***Dog***: man\n*Dog* and *man*\n__DOG__\n**- dog**\n__a_b__",
+        f"dog {'a1_' * 67} man {'b' * 200} {'!' * 201} {'猫' * 201}",
         "3) Mai\n| dog | 12 |\n|:--|--:|\n | | man |\n| dog",
         "dog 😀 man! 👍🏽👍 It runs❤️.\n☐ dog\n© dog™, what⁉ ✅ - dog\n\x1b[1m- dog\x1b[0m",
     ]

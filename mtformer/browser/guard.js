@@ -19,7 +19,7 @@ const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
 const MOST_TIMES_AS_OFTEN = 2; // as in its source may a phrase be repeated: a word may become two
 const FEWEST_DOUBTFUL_REPEATS = 10; // in a source, which is hardly text
 const MOST_LETTERS_DOUBLED = 3; // of other languages
-const LONG_WORD = 8; // characters, from which on a word may repeat a part of itself
+const LOOPING_WORD = 8; // characters, from which on a word may repeat a part of itself
 const WORDS = new RegExp(`[${WORD}]+`, "gu");
 const [LONGEST, SHORTEST, SLACK] = [3, 0.25, 20]; // of the length of a translation over that of its source
 const DENSITY = 3; // characters of a spaced language that say as much as one of Chinese or Japanese
@@ -171,7 +171,7 @@ function countRepeats(text, hasSpaces) {
 /** How often a part of a long word, which has a letter, occurs in a row if that is four times. */
 function countRepeatsInWord(word) {
   const characters = Array.from(word);
-  if (characters.length < LONG_WORD || countRepeatedPairs(characters) < 2) return 1;
+  if (characters.length < LOOPING_WORD || countRepeatedPairs(characters) < 2) return 1;
   const loops = Array.from(word.matchAll(LOOP_IN_WORD)).filter(([, part]) => hasLetter(part));
   return loops.reduce((most, [loop, part]) => Math.max(most, Math.floor(loop.length / part.length)), 1);
 }

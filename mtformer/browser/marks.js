@@ -3,7 +3,7 @@
 
 const LINE_END = /(\r?\n)/;
 
-/** The places of the texts to translate, each [start, end], in one of several lines; one without marks is one. */
+/** The places of texts, each [start, end], in one of several lines; one without marks and long words is one. */
 function textPlaces(text, language) {
   let start = 0;
   return text.split(LINE_END).flatMap((part, i) => {
@@ -18,14 +18,22 @@ function placesInLine(given, language) {
   const spacesFor = (run) => " ".repeat(run.length);
   const line = given.replace(TERMINAL_ESCAPES, spacesFor).replace(CONTROL_CHARACTERS, spacesFor);
   const marks = separators(line, language);
-  if (!marks.length) return [[0, line.length]];
   const ends = [...marks.map(([start]) => start), line.length];
-  const places = [0, ...marks.map(([, end]) => end)].map((from, i) => {
-    const text = strip(line.slice(from, ends[i]));
+  const stretches = [0, ...marks.map(([, end]) => end)].flatMap((start, i) => dividedByLongWords(line, start, ends[i]));
+  if (stretches.length === 1) return [[0, line.length]];
+  const places = stretches.map(([from, to]) => {
+    const text = strip(line.slice(from, to));
     const start = line.indexOf(text, from);
     return [start, start + text.length];
   });
   return places.filter(([start, end]) => Array.from(line.slice(start, end)).some(isAlphanumeric));
+}
+
+/** The places of what is too long for a word in a stretch of a line, and of what is before, between and after. */
+function dividedByLongWords(line, start, end) {
+  const words = [...line.slice(start, end).matchAll(LONG_WORD)];
+  const divisions = [start, ...words.flatMap(({ 0: word, index }) => [start + index, start + index + word.length]), end];
+  return divisions.slice(1).map((to, i) => [divisions[i], to]);
 }
 
 /** The places of the signs that a line starts with, of emphasis, of the bars of a table's row, and of emoji, in order. */

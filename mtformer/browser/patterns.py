@@ -67,6 +67,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("EMPHASIZED", marks.EMPHASIZED, "y"),
     ("TABLE_ROW", f"^{marks.TABLE_ROW.pattern}$", ""),
     ("BAR", marks.BAR, "g"),
+    ("LONG_WORD", marks.LONG_WORD, "g"),
     ("EMOJI", f"(?![©®™‼⁉]){marks.EMOJI}", "g"),
 )
 _PARTS = re.compile(r"\[\^\\W\\d_\]|\\.|\(\?P<|\(\?P=(?P<name>\w+)\)|[][.]")

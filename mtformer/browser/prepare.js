@@ -36,7 +36,8 @@ const ENTITY = new RegExp(Object.keys(CHARACTER_OF).join("|"), "gi");
 function preparationsOf(tokenizer, characters, slotMaker, src, tgt, words) {
   const casing = new Casing(tokenizer, src.base);
   return [
-    (text) => copyUnknown(text, characters, slotMaker, true), // first, so that copies are exact
+    copyLongWord, // first, so that copies are exact
+    (text) => copyUnknown(text, characters, slotMaker, true),
     (text) => characters.prepare(text),
     (text) => splitSentencesOf(text, src, tgt),
     (text) => copyUnknown(text, characters, slotMaker, Boolean(slotMaker)),
@@ -73,6 +74,12 @@ function restoreText(prepared, translations) {
 function joinTranslations(parts, joiner, notes = []) {
   const texts = parts.map(({ text }) => text).filter((text) => text);
   return { text: texts.join(joiner), notes: [...new Set([...notes, ...parts.flatMap((part) => part.notes)])] };
+}
+
+/** Copies what is too long for a word, which stands alone; see placesInLine(). */
+function copyLongWord(text) {
+  if (text.match(LONG_WORD)?.[0] !== text) return null;
+  return { parts: [], restore: () => ({ text, notes: [`${FLAG}copied what is too long for a word`] }) };
 }
 
 /** Copies texts without letters, with the numbers of the target language, and texts of which the model knows no letter. */

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mtformer.text.dates import find_dates
 from mtformer.text.languages import has_full_stops_in_ordinals
-from mtformer.text.words import Span
+from mtformer.text.words import CHARACTER_WORDS, Span
 
 _BULLETS = "·•◦‣▪■□●○►▶➢∙⁃\uf020-\uf0ff"  # the last ones of symbol fonts, as word processors copy them
 START = re.compile(
@@ -23,6 +23,10 @@ EMPHASIZED = re.compile(
     r"(?:\s*$|:(?=\s)|(?=\s)(?:(?<=:[*_~])|(?<=:[*_~]{2})|(?<=:[*_~]{3})))"
 )
 TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+LONGEST_WORD = 200  # characters; where no spaces separate words, as in Chinese and Khmer, any stretch may be text
+LONG_WORD = re.compile(
+    f"[^\\s{CHARACTER_WORDS}\u0e80-\u0fff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]{{{LONGEST_WORD + 1},}}"
+)
 BAR = re.compile(r"\s*\|\s*(?::?-+:?\s*(?=\|))?")
 
 _PICTOGRAPH = (

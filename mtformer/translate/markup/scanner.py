@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.marks import EMOJI, character_of, separators
+from mtformer.text.marks import EMOJI, LONG_WORD, LONGEST_WORD, character_of, separators
 from mtformer.text.words import CHARACTER_WORDS
 
 
@@ -115,10 +115,6 @@ _PATTERNS = {
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
 _UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
-LONGEST_WORD = 200  # characters; where no spaces separate words, as in Chinese and Khmer, any stretch may be text
-_LONG_WORD = re.compile(
-    rf"[^\s{CHARACTER_WORDS}\u0e80-\u0fff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]{{{LONGEST_WORD + 1},}}"
-)
 
 
 @cache
@@ -187,7 +183,7 @@ def long_words(text: str, marks: Sequence[Mark]) -> list[Mark]:
         return []
     starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
     stretches = (
-        match for start, end in zip(starts, ends, strict=True) for match in _LONG_WORD.finditer(text, start, end)
+        match for start, end in zip(starts, ends, strict=True) for match in LONG_WORD.finditer(text, start, end)
     )
     return [Mark(*stretch.span(), Role.WORD) for stretch in stretches if any(map(str.isalnum, stretch[0]))]
 
