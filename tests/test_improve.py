@@ -175,7 +175,7 @@ def test_what_is_killed_anywhere_goes_on(
     cut_before(PartialFile, "finish")
     n_cuts = 0
     while n_cuts < 100:
-        left = 3
+        left = 5
         try:
             report = run_improve(project)
         except PowerCut:

@@ -1,4 +1,4 @@
-"""Training in two processes, on one machine or two, is training in one."""
+"""Work in two processes, on one machine or two, is that of one."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import Project, Result, make_project
+from conftest import Project, Result, make_project, sentence_pairs
 from faulty_rank import main_or_die
 from forked import run, run_ranks
 
@@ -115,6 +115,19 @@ def test_ctrl_c_lets_all_ranks_save_and_the_same_ranks_go_on(tmp_path: Path) -> 
     newest = list_checkpoints(tmp_path / "runs" / "config" / "checkpoints")[0]
     max_steps = int(newest.name.removeprefix("step-")) + 3
     assert "resuming from step" in train(project, "config", 2, max_steps).stderr
+
+
+def test_a_failure_of_one_of_two_processes_that_translate_ends_both(trained: Project, tmp_path: Path) -> None:
+    text, output = tmp_path / "in.en", tmp_path / "out.de"
+    text.write_bytes("".join(f"{src}\n" for src, _ in sentence_pairs(7, seed=8)).encode() + b"\xff\n")
+    command = ["translate", "--model", "runs/config", "--input", str(text), "--output", str(output)]
+    failed = run_ranks(trained.folder, [command] * 2)
+    assert failed.statuses == [2, 2], failed.stderr
+    assert failed.stderr.count("in.en:8: byte 0xff") == 1
+    assert not output.exists()
+    done = run_ranks(trained.folder, [[*command, "--resume", "--on-error", "copy"]] * 2)
+    assert done.statuses == [0, 0], done.stderr
+    assert len(output.read_text("utf-8").splitlines()) == 8
 
 
 def wait_for_checkpoint(project: Project) -> None:

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -194,7 +195,7 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
 
 
 def test_documents_are_translated_for_both_interfaces(
-    server: Client, deepl_client: deepl.DeepLClient, tmp_path: Path
+    server: Client, deepl_client: deepl.DeepLClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subtitles = f"1\n00:00:01,000 --> 00:00:02,000\n{SOURCES[0]}\n"
     expected = subtitles.replace(SOURCES[0], PAIRS[SOURCES[0]])
@@ -206,6 +207,7 @@ def test_documents_are_translated_for_both_interfaces(
         assert file.text == expected
     assert "film.de.srt" in file.headers["content-disposition"]
     (tmp_path / "film.srt").write_text(subtitles)
+    monkeypatch.setattr("time.sleep", lambda _, wait=time.sleep: wait(0.1))  # the client would wait for five seconds
     deepl_client.translate_document_from_filepath(
         tmp_path / "film.srt", tmp_path / "film.de.srt", target_lang="DE", source_lang="EN"
     )
