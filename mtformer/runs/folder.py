@@ -16,6 +16,7 @@ import yaml
 
 from mtformer.bundle.peek import is_exported
 from mtformer.config import Config, LanguagePair
+from mtformer.support import fast_yaml
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import disk_errors, sync, write_atomically
 from mtformer.support.locks import holder_of, is_locked, lock
@@ -179,7 +180,7 @@ class RunFolder:
             UserError: it cannot be read, or it is not that of a run of this version.
         """
         try:
-            saved = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+            saved = fast_yaml.load(self.config.read_text(encoding="utf-8"))
             return kind.of_run(saved)
         except OSError as error:
             raise UserError(f"cannot read {self.config}: {error.strerror}") from error

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from mtformer.config import Change, Config, Provenance, ResolvedConfig
 from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.folder import Journal, RunFolder
+from mtformer.support import fast_yaml
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -86,7 +87,7 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
 def _saved_config(folder: RunFolder) -> ResolvedConfig:
     """Read the settings of a run: its ``config.yaml``, or the record of its last start if that is lost or damaged."""
     try:
-        return ResolvedConfig.of_run(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
+        return ResolvedConfig.of_run(fast_yaml.load(folder.config.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, yaml.YAMLError):
         try:
             config = ResolvedConfig.of_run(Journal(folder.starts).read()[-1]["config"])

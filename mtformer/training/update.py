@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
@@ -69,6 +69,7 @@ class Updater:
         self.ranks = ranks
         self.device = model.device
         self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
+        self._weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
@@ -90,7 +91,7 @@ class Updater:
         [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
-        norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
+        norm = whole(torch.nn.utils.clip_grad_norm_(self._weights, self.settings.max_grad_norm))
         # One synchronization with a GPU instead of several.
         *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
@@ -167,7 +168,7 @@ class Updater:
             torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
         if self._graphs:
             return [self._graphs.add_gradients(part, n_tokens).clone() for part in parts]
-        weights = self._weights()
+        weights = self._weights
 
         def compute(numbered_part: tuple[int, Batch]) -> tuple[Tensor, Sequence[Tensor | None]]:
             number, part = numbered_part
@@ -191,17 +192,14 @@ class Updater:
         """Add the gradients of a batch to those of the weights; return its loss and cross entropy, (2,)."""
         with autocast(self.device, self.settings.precision):
             loss = summed_loss(self.model, batch, self.settings.label_smoothing, of_padding=True)
-        weights = self._weights()
+        weights = self._weights
         _add_gradients(weights, torch.autograd.grad(loss.smoothed / n_tokens, weights, allow_unused=True))
         return torch.stack(loss).detach()
 
-    def _weights(self) -> list[nn.Parameter]:
-        """Return the weights that are trained."""
-        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-
     def _zero_grad(self) -> None:
         """Forget the gradients; graphs always have the same tensors for them."""
-        self.model.zero_grad(set_to_none=self._graphs is None)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=self._graphs is None)
 
     def _step(self, rate: float) -> None:
         """Let the optimizers change the weights."""
@@ -216,11 +214,10 @@ class Updater:
     def _share_gradients(self) -> None:
         """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
         if self.ranks.size > 1 and not is_sharded(self.model):
-            trained = self._weights()
-            for parameter in trained:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-            self.ranks.sum_in_place([parameter.grad for parameter in trained if parameter.grad is not None])
+            for weight in self._weights:
+                if weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
+            self.ranks.sum_in_place([weight.grad for weight in self._weights if weight.grad is not None])
 
     def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
         """Return the fault of an update, or an empty string."""

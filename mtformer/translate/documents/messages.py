@@ -8,6 +8,7 @@ from functools import partial
 import yaml
 
 from mtformer.support.errors import UserError
+from mtformer.support.fast_yaml import LOADER
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import decoded
@@ -20,7 +21,6 @@ _JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a k
 _MESSAGE_KEYS = frozenset(["message", "defaultMessage"])
 _DESCRIPTION_KEYS = frozenset("id description placeholders hash file".split())
 _ARB_LANGUAGE = "@@locale"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_LEVELS = 200  # of collections in YAML
 _MAX_DEPTH = 5  # of choices inside of choices
 _SPECIAL = "\n,[]{}#:&*!|>'\"%@`"  # characters that may mean something in YAML
@@ -167,7 +167,7 @@ def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
     """Yield each scalar with its depth and whether it is a key; aliases are not followed."""
     expected: list[bool | None] = []  # for each mapping whether a key comes next; None for a sequence
     opaque = _MAX_LEVELS  # from this level on, texts are arguments of a tag
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.CollectionEndEvent):
             expected.pop()
             opaque = _MAX_LEVELS if len(expected) <= opaque else opaque
