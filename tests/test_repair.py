@@ -12,11 +12,13 @@ from conftest import write_pairs
 from mtformer.config import load_config, parse_source
 from mtformer.data.clean.checkup import check
 from mtformer.data.clean.diacritics import without_diacritics
-from mtformer.data.clean.repair import decoded, without_markup
+from mtformer.data.clean.repair import Letters, decoded, without_markup
 from mtformer.data.clean.report import as_text, write_clean
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.text.lines import read_lines, without_escapes
+
+ANY = Letters(())
 
 
 @pytest.mark.parametrize(
@@ -47,8 +49,8 @@ def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int
     for _ in range(times):
         broken = broken.encode().decode(read, "surrogateescape" if read == "cp1252" else "strict")
     if all(character.isprintable() or "\x80" <= character <= "\x9f" for character in broken):
-        assert decoded(broken, "de") == text
-    assert decoded(text, "de") == text
+        assert decoded(broken, "de", ANY) == text
+    assert decoded(text, "de", ANY) == text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int
 def test_bytes_that_are_not_utf8_are_those_of_windows(tmp_path: Path, language: str, encoding: str, text: str) -> None:
     (tmp_path / "text").write_bytes(text.encode(encoding) + b"\r\n" + text.encode())
     first, second = read_lines(tmp_path / "text", escape=True)
-    assert (decoded(first, language), decoded(second, language)) == (text, text)
+    assert [decoded(line, language, ANY) for line in (first, second)] == [text, text]
     assert "\N{REPLACEMENT CHARACTER}" in without_escapes(first)
     assert without_escapes(second) == second == text
 
@@ -73,8 +75,17 @@ def test_bytes_that_are_not_utf8_are_those_of_windows(tmp_path: Path, language: 
 def test_bytes_in_damaged_utf8_are_not_decoded(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("Grüße aus K\0öln".encode().replace("ß".encode(), b"\x9f"))
     (text,) = read_lines(tmp_path / "text", escape=True)
-    assert decoded(text, "de") == text
+    assert decoded(text, "de", ANY) == text
     assert without_escapes(text) == "Gr\u00fc\ufffde aus K\0öln"
+
+
+def test_bytes_that_would_become_unusual_letters_are_not_decoded(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("Herr Dvořák hört zu.\n".encode("cp1250") + "Herr Müller hört zu.".encode("cp1252"))
+    name, usual = read_lines(tmp_path / "text", escape=True)
+    letters = Letters(["Äpfel für Zoë, schöne Grüße"] * 100)
+    assert decoded(name, "de", letters) == name
+    assert decoded(name, "de", ANY) == "Herr Dvoøák hört zu."
+    assert decoded(usual, "de", letters) == "Herr Müller hört zu."
 
 
 CZECH = [
@@ -96,7 +107,7 @@ def german() -> list[str]:
 def test_text_in_another_8_bit_encoding_is_found_and_decoded(read: str) -> None:
     broken = [text.encode("cp1250").decode(read) for text in CZECH[::25]]
     spelling = Spelling(CZECH + [text for text in broken if text.isprintable()])
-    repaired = [spelling.repair(decoded(text, "cs")) for text in broken]
+    repaired = [spelling.repair(decoded(text, "cs", ANY)) for text in broken]
     assert repaired == CZECH[::25]
     assert not any(map(spelling.is_wrong, CZECH))
     assert [spelling.repair(text) for text in CZECH] == CZECH
@@ -207,11 +218,13 @@ def test_fix_decodes_lines_that_are_not_utf8(
     pairs = [(src.encode(), tgt.encode()) for src, tgt in good]
     pairs[3] = pairs[3][0], good[3][1].encode("cp1252")
     pairs[5] = pairs[5][0], pairs[5][1].replace(b"\xc3", b"", 1)
+    pairs.append((pairs[4][0], good[4][1].encode("cp1252")))
     config = tmp_path / "config.yaml"
     config.write_text(f"data: {{src_lang: en, tgt_lang: de, train: [{write(tmp_path, pairs)}]}}\n")
     checkup = check(load_config(config))
     damaged = good[5][1].replace("ü", "\ufffd")
     shown = [good[3][1].replace("ü", "\ufffd").replace("ß", "\ufffd"), damaged]
+    shown += [shown[0].replace("3", "4")]
     assert [example.tgt for example in checkup.sources[0].examples["encoding"]] == shown
     (clean,) = write_clean(checkup, tmp_path / "clean")
     assert clean.tgt.read_text().splitlines() == [tgt for place, (_, tgt) in enumerate(good) if place != 5]
@@ -220,7 +233,8 @@ def test_fix_decodes_lines_that_are_not_utf8(
         shown[0],
         good[3][1],
     ]
-    assert (tmp_path / "clean/rejected.tsv").read_text().splitlines()[1].split("\t")[4] == damaged
+    rejected = [line.split("\t")[2:] for line in (tmp_path / "clean/rejected.tsv").read_text().splitlines()[1:]]
+    assert rejected == [["encoding", good[5][0], damaged], ["duplicates", good[4][0], shown[2]]]
 
 
 def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

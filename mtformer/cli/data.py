@@ -96,6 +96,8 @@ def check(
         base = loaded.training.init_from
         checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
     options.print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
+    if fix is None and checkup.n_problems:
+        log.info("to write a clean copy of the training text, add --fix FOLDER")
     if fix is not None:
         for source in write_clean(checkup, fix):
             if config:

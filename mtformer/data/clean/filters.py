@@ -13,7 +13,7 @@ import numpy as np
 from mtformer.config import FILTERS, DataConfig, LanguagePair
 from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.learned import CORRUPTIONS, FEWEST_PAIRS, LearnedRules
-from mtformer.data.clean.repair import Change, Repair, decoded, repaired, without_markup
+from mtformer.data.clean.repair import Change, Letters, Repair, decoded, repaired, without_markup
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import HashSet, HeldOut, ManyTargets, exact_key, near_key, repeated
 from mtformer.data.clean.spelling import Spelling
@@ -84,6 +84,7 @@ class Filters:
         self._sample: Iterable[SentencePair] = sample
         self._learned: LearnedRules | None = None
         self._spellings: tuple[Spelling, Spelling] | None = None
+        self._letters = Letters(())
         self._inactive: dict[str, str] = {}
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
@@ -115,6 +116,7 @@ class Filters:
         log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, rule in zip(pairs, plain, strict=True) if rule is None]
+        self._letters = Letters(chain.from_iterable(usable))
         if DIACRITICS in self.names:
             self._spellings = Spelling([pair.src for pair in usable]), Spelling([pair.tgt for pair in usable])
         if not set(CORRUPTIONS).isdisjoint(self.names):
@@ -161,7 +163,8 @@ class Filters:
         self.learn()
         by_side = []
         for language, spelling in zip(self._languages, self._spellings or (None, None), strict=True):
-            repairs: dict[str, Repair] = {"encoding": partial(decoded, language=language), "markup": without_markup}
+            decode = partial(decoded, language=language, letters=self._letters)
+            repairs: dict[str, Repair] = {"encoding": decode, "markup": without_markup}
             by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
         return repaired(pair, by_side)
 

@@ -1,7 +1,9 @@
 """Repair texts: remove markup, and undo wrong decoding. Correct texts stay unchanged."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from ftfy import fix_encoding
@@ -25,6 +27,9 @@ _TAG = re.compile(  # not the middle of a<b and c>d
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
+_OF_MANY_CHARACTERS = ("cp932", "cp949", "gb18030")
+_LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
+_FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
 _MOST_TIMES = 4  # that a text may have been escaped
 _CODE_PAGES = {  # of Windows; others write Windows-1252
     language: encoding
@@ -66,23 +71,45 @@ def _space(tag: re.Match[str]) -> str:
     return "" if tag[2] and tag[2].lower() in _INLINE.split() else " "
 
 
-def decoded(text: str, language: str) -> str:
+class Letters:
+    """The letters beyond ASCII that are usual in a text, in any case."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Count the letters of texts."""
+        counts = Counter(chain.from_iterable(map(_letters_beyond_ascii, texts)))
+        least = _LEAST_SHARE * counts.total()
+        self._usual = {letter for letter, count in counts.items() if count >= least}
+        self._are_known = counts.total() >= _FEWEST_LETTERS
+
+    def are_usual(self, text: str) -> bool:
+        """Tell whether all letters beyond ASCII in a text are usual; also if there were too few to know."""
+        return not self._are_known or self._usual.issuperset(_letters_beyond_ascii(text))
+
+
+def _letters_beyond_ascii(text: str) -> list[str]:
+    return [] if text.isascii() else [each for each in text.lower() if not each.isascii() and each.isalpha()]
+
+
+def decoded(text: str, language: str, letters: Letters) -> str:
     """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1.
 
     Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode, unless most other
-    characters beyond ASCII are UTF-8, so that these bytes are damaged.
+    characters beyond ASCII are UTF-8, so that these bytes are damaged, or that makes unusual letters, as in "Dvoøák".
     """
     if text.isascii():
         return text
     n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
     if n_escaped:
-        raw = bytes_of(text)
+        raw, code_page = bytes_of(text), _CODE_PAGES.get(base_language(language), "cp1252")
         if 2 * n_escaped < sum(byte > 0x7F for byte in raw):
             return text
         try:
-            text = raw.decode(_CODE_PAGES.get(base_language(language), "cp1252"))
+            found = raw.decode(code_page)
         except UnicodeDecodeError:
             return text
+        if code_page not in _OF_MANY_CHARACTERS and not letters.are_usual(found):
+            return text
+        text = found
     return fix_c1_controls(fix_encoding(text))
 
 

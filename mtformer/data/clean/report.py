@@ -222,10 +222,11 @@ def _divide(
         bad = {n: SentencePair(*example[:2]) for n, (example, tgt, rule) in enumerate(judged) if tgt and rule >= 0}
         repaired = _repaired(source, bad)
         for number, (example, tgt, rule) in enumerate(judged):
-            pair, changes = repaired.get(number, (SentencePair(*example[:2]), []))
-            if rule >= 0 and not changes:
-                texts = _cells(*pair)
-                print(source.name, example.line, source.filters.names[rule], *texts, sep="\t", file=rejected)
+            dropped_by = source.filters.names[rule] if rule >= 0 else None
+            pair, changes, dropped_by = repaired.get(number, (SentencePair(*example[:2]), [], dropped_by))
+            if dropped_by:
+                texts = _cells(example.src, example.tgt)
+                print(source.name, example.line, dropped_by, *texts, sep="\t", file=rejected)
                 counts["rejected"] += 1
                 continue
             counts.update(kept=1, repaired=bool(changes))
@@ -242,12 +243,14 @@ def _divide(
     return counts
 
 
-def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, tuple[SentencePair, list[Change]]]:
-    """Return the pairs that are good after repairs, and the changes."""
+def _repaired(
+    source: SourceCheck, pairs: dict[int, SentencePair]
+) -> dict[int, tuple[SentencePair, list[Change], str | None]]:
+    """Return the pairs that can be repaired, with the changes, and the rules that drop them nevertheless."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     rules = source.filters.rules([pair for pair, _ in found.values()])
-    return {number: one for (number, one), rule in zip(found.items(), rules, strict=True) if rule is None}
+    return {number: (*one, rule) for (number, one), rule in zip(found.items(), rules, strict=True)}
 
 
 def _cells(*texts: str) -> list[str]:
