@@ -328,7 +328,8 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ("data sample a.en a.de --pair en-de", "unexpected arguments (a.de): write two files as src:FILE,tgt:FILE"),
         (
             "translate A. B.",
-            "unexpected arguments (B.): give one text, in quotes; the lines of a file (--input) or a pipe are several",
+            "unexpected arguments (B.): give one text, in quotes; for several, give a file with one "
+            "on each line (--input), or a pipe",
         ),
         ("explain A. B.", "unexpected arguments (B.): give one text, in quotes"),
         ("train c.yaml --set training.seed 3", f"unexpected arguments (3): {ONE_CONFIG}"),
@@ -422,7 +423,7 @@ def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Projec
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("folder/", "folder is a folder: name one for the translations with --output"),
+        ("folder/", "folder is a folder: name another for the translations, as in --output translated"),
         ("./folder", "./folder is a folder: to read it, use --input ./folder"),
         ("./my folder", "./my folder is a folder: to read it, use --input './my folder'"),
         ("missing/", "there is no file missing/"),

@@ -297,7 +297,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
         ("a.html missing.docx", "there is no file missing.docx"),
         ("missing.docx", "there is no file missing.docx"),
         ("a.html ./notes", "notes is not a document of a known format; the formats are: "),
-        ("--input .", ". is a folder: name one for the translations with --output"),
+        ("--input .", ". is a folder: name another for the translations, as in --output translated"),
         ("--input more --output more/new", f"{Path('more/new')} is in more, which is an input"),
         ("text --bilingual", "--bilingual and --column are for documents: name one, such as report.docx"),
     ],

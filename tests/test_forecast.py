@@ -141,7 +141,7 @@ def test_a_warm_up_that_the_run_shortens_is_reported(project: Project, monkeypat
         ({"max_steps": 10}, "a warm-up of 1 step instead of 1,000, 10 % of the run"),
         ({"max_steps": 20}, "a warm-up of 2 steps instead of 1,000, 10 % of the run"),
         ({"max_steps": 20, "warmup_steps": 2}, ""),
-        ({"max_steps": None, "max_minutes": 0.01}, "a warm-up of 1,000 steps, but at most 0.001 minutes"),
+        ({"max_steps": None, "max_minutes": 0.01}, "a warm-up of 1,000 steps or 0.001 minutes, whichever ends first"),
         ({"max_steps": None, "max_minutes": 0.01, "warmup_steps": 0}, ""),
     ],
     ids=str,

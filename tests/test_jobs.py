@@ -546,6 +546,14 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
         assert (result.status, message in result.stderr) == (2, True), result.stderr
 
 
+def test_an_input_that_cannot_be_read_is_told_before_a_model_is_loaded(job: TranslationJob, tmp_path: Path) -> None:
+    def load() -> Translator:
+        raise AssertionError("a model is loaded")
+
+    with pytest.raises(UserError, match=r"cannot read .*missing\.txt"):
+        run(replace(job, source=Source(path=tmp_path / "missing.txt")), load)
+
+
 def test_two_processes_translate_a_share_each(trained: Project, tmp_path: Path) -> None:
     lines = [src.encode() for src, _ in sentence_pairs(9, seed=8)]
     text, terms, output = (tmp_path / name for name in ("in.en", "terms.tsv", "out.de"))

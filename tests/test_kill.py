@@ -1,6 +1,7 @@
 """A run that is killed again and again ends with the very weights of one that is left alone."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ from mtformer.config import load_config
 from mtformer.runs.checkpoints import Checkpoint, newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.training import run
+from mtformer.training.trainer import Trainer
 
 SETTINGS: dict[str, Any] = {
     "max_steps": 8,
@@ -116,6 +119,19 @@ def train_until_killed(project: Project, sets: Iterable[str], n_operations: int)
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(command, cwd=project.folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_says_that_it_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = make(tmp_path)
+    caplog.set_level(logging.INFO)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "fit", Mock(side_effect=KeyboardInterrupt))
+        train(project)
+    assert "no checkpoint yet" not in caplog.text
+    train(project)
+    assert f"{folder_of(project).path} has no checkpoint yet: it starts from the beginning" in caplog.text
 
 
 def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolder) -> None:

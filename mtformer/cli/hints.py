@@ -62,8 +62,8 @@ def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, A
     text = given.get("text")
     first = text[0] if isinstance(text, list | tuple) else text
     if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
-        lines = "; the lines of a file (--input) or a pipe are several" if "input" in given else ""
-        return f": give one text, in quotes{lines}"
+        several = "; for several, give a file with one on each line (--input), or a pipe" if "input" in given else ""
+        return f": give one text, in quotes{several}"
     if "ref" in given and len(extra) == 1:
         return f": write a model as --model {escaped(extra[0])}"
     files = [str(given["config"]), *extra] if "config" in given else ["FILE"] * 2 if len(extra) == 1 else extra

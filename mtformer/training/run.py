@@ -85,6 +85,8 @@ def train(
             ranks.by_first(lambda: clear(folder))
         elif trainer.resume():
             _log_resumed(trainer)
+        elif folder.starts.exists():
+            log.info("%s has no checkpoint yet: it starts from the beginning", folder.path)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
         if not trainer.state.step:
@@ -275,7 +277,7 @@ def _log_warmup(trainer: Trainer) -> None:
         log.info("a warm-up of %s", shortened)
     elif settings.max_minutes and settings.warmup_steps:
         minutes = f"{trainer.warmup_share * settings.max_minutes:.2g}"
-        log.info("a warm-up of %s, but at most %s minutes", counted(settings.warmup_steps, "step"), minutes)
+        log.info("a warm-up of %s or %s minutes, whichever ends first", counted(settings.warmup_steps, "step"), minutes)
 
 
 def _log_data(data: TrainingData) -> None:

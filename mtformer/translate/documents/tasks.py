@@ -90,7 +90,7 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
 
 def _in_folder(folder: Path, output: Path) -> list[Task]:
     if is_standard_output(output):
-        raise UserError(f"{folder} is a folder: name one for the translations with --output")
+        raise UserError(f"{folder} is a folder: name another for the translations, as in --output translated")
     if output.resolve().is_relative_to(folder.resolve()):
         raise UserError(f"{output} is in {folder}, which is an input: name a folder elsewhere for the output")
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))

@@ -137,9 +137,16 @@ class Job(ABC, Generic[Unit]):
         """Refuse contradictory options before anything is loaded.
 
         Raises:
-            UserError: the options contradict each other, or the output is an input or the model.
+            UserError: the options contradict each other, the output is an input or the model, or an input cannot be
+                read.
         """
         require_distinct(self.output, [*self.models, *self.inputs()])
+        for path in self.inputs():
+            try:
+                if str(path) != "-":
+                    path.stat()
+            except OSError as error:
+                raise UserError(f"cannot read {path}: {error.strerror}") from None
         if self.resume and not is_regular_output(self.output):
             raise UserError("--resume needs --output with a file, which it continues")
 
