@@ -249,6 +249,10 @@ def test_each_number_comes_back_once() -> None:
     assert found.filled([f"{first} {first}en, {second}"]) == ["12 en, 30"]
     assert known_slots(f"{first} {MANY[7]}en", found.text) == f"{first} en"
     assert found.filled([first, f" {first}", second]) == ["12", "", "30"]
+    assert found.filled([f"Street {first}. {first}. It, {second}, {second}!"]) == ["Street 12. It, 30!"]
+    assert found.filled([f"{first}, {first}, {second}; {second}"]) == ["12, 30"]
+    assert found.filled([f"{first}. {second}. {first}"]) == ["12. 30."]
+    assert found.filled([f"{first}，{first}。"]) == ["12。"]
 
 
 IN_PLACE = [  # languages, a text, its translation with its slots by their numbers, and whether it can be taken

@@ -460,9 +460,11 @@ function ordinalEnding(number, ending) {
   return number.at(-2) === "1" ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[number.at(-1)] ?? "th");
 }
 
-/** What is left of a slot and the space before it: this, if letters follow, which are another word's end. */
-function droppedSlot(spaced, space, slot, place, text) {
-  return new RegExp(`^[${WORD}]`, "u").test(text.slice(place + spaced.length)) ? space : "";
+/** What is left of a slot, and of the mark and the space before it: see _dropped() of slots.py. */
+function droppedSlot(spaced, before, slot, place, text) {
+  const [mark, after] = [strip(before), text.slice(place + spaced.length)];
+  if (new RegExp(`^[${WORD}]`, "u").test(after)) return before;
+  return ENDS_A_PART.test(after || mark.replace(/^[.。]$/, "")) ? "" : mark;
 }
 
 /** A translation without the slots that its source lacks: nobody knows what they stand for. */

@@ -31,7 +31,8 @@ OF_KIND = {
     NAME: tuple(map(chr, range(0xE00C, 0xE010))),
 }
 SLOTS = tuple(slot for slots in OF_KIND.values() for slot in slots)
-SPACED_SLOT = re.compile(rf"(\s*)({SLOT.pattern})")
+SPACED_SLOT = re.compile(rf"([.,;:，、；：。]?\s*)({SLOT.pattern})")
+ENDS_A_PART = re.compile("[.,;:!?…，、；：。！？]")
 _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that separate words
 # At any place, what makes one number of two, and what makes a word of a name.
 MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
@@ -158,8 +159,14 @@ def known_slots(text: str, source: str) -> str:
 
 
 def _dropped(slot: re.Match[str]) -> str:
-    """Return the replacement of a dropped slot: the space before it if letters follow, else nothing."""
-    return slot[1] if re.match(r"\w", slot.string[slot.end() : slot.end() + 1]) else ""
+    """Return what stays of a dropped slot, and of the mark and the space before it.
+
+    The space stays if letters follow, and the mark unless another one follows, or a comma would be the last character.
+    """
+    mark, after = slot[1].rstrip(), slot.string[slot.end() : slot.end() + 1]
+    if re.match(r"\w", after):
+        return slot[1]
+    return "" if ENDS_A_PART.match(after or mark.strip(".。")) else mark
 
 
 def with_slots(
