@@ -175,7 +175,7 @@ class PagePlanner(Planner):
 
 def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of the long words in a stretch of a text, and of what is before, between and after them."""
-    spans = (word.span() for word in LONG_WORD.finditer(text, start, end))
+    spans = (word.span() for word in LONG_WORD.finditer(text, start, end) if any(map(str.isalnum, word[0])))
     yield from pairwise([start, *chain.from_iterable(spans), end])
 
 

@@ -76,14 +76,20 @@ def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: 
     assert f"{tmp_path / 'b.html'}: 1 unit\n" in both
 
 
-def test_progress_shows_the_time_left_for_all_documents(
+def test_progress_shows_the_time_left_once_all_documents_are_read(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
-    (tmp_path / "a.txt").write_text(SOURCE)
-    (tmp_path / "b.txt").write_text(f"{SOURCE}\n\n{SOURCE}\n")
-    shown = translate(trained, tmp_path / "a.txt", tmp_path / "b.txt").stderr
-    assert re.search(r"translating: \d of 3 paragraphs, \d+:\d\d left", shown)
+    for name in ("_SECONDS_TO_FIRST_LINE", "_SECONDS_BETWEEN_LINES"):
+        monkeypatch.setattr(f"mtformer.support.progress.{name}", 0.0)
+    monkeypatch.setattr("mtformer.translate.jobs.reading.FIRST_SIZE", 2)
+    (tmp_path / "a.txt").write_text(f"{SOURCE}\n\n" * 3)
+    (tmp_path / "b.txt").write_text(SOURCE)
+    (tmp_path / "c.txt").write_bytes(b"\xff")
+    files = [tmp_path / f"{name}.txt" for name in "abc"]
+    shown = translate(trained, *files, "--on-error", "skip").stderr
+    first, *_, last = re.findall(r"translating: (.*)", shown)
+    assert re.fullmatch(r"\d paragraphs?, [\d.,]+ paragraphs/\w+", first)
+    assert re.fullmatch(r"4 of 4 paragraphs, 0:00 left", last)
 
 
 @pytest.mark.parametrize("arguments", [["--input", "{}"], ["{}/"]])

@@ -486,7 +486,10 @@ def test_a_term_replaces_the_models_own_word_and_does_not_stand_beside_it(
     assert tokenizer.decode(best.ids) == (expected or before)
 
 
-def test_no_term_is_placed_in_a_translation_that_the_maximum_length_cuts_off(trained: Project) -> None:
+@pytest.mark.parametrize("pairs", [[("dog", "Köter"), ("house", "Bude")], [("dog", "Köter")]])
+def test_no_term_is_placed_in_a_translation_that_the_maximum_length_cuts_off(
+    trained: Project, pairs: list[tuple[str, str]]
+) -> None:
     searches: list[str] = []
 
     class NeverEnds(WordForWord):
@@ -501,8 +504,9 @@ def test_no_term_is_placed_in_a_translation_that_the_maximum_length_cuts_off(tra
             return [Hypothesis(ids, [-0.1] * (len(ids) + 1))]
 
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
-    terms = Terms(Glossary([("dog", "Köter"), ("house", "Bude")]), tokenizer, src_lang="en", tgt_lang="de")
-    [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt(["der Hund. Köter Bude"])
+    terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
+    appended = " ".join(["der Hund.", *(tgt for _, tgt in pairs)])
+    [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt([appended])
     found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
     plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
     assert result_of(plan, NeverEnds(tokenizer, "der Hund sieht ein Haus")) == found

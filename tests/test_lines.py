@@ -87,7 +87,7 @@ print("still open")
 def test_a_bad_line_from_standard_input_is_named() -> None:
     read = "from pathlib import Path; from mtformer.text.lines import read_lines; list(read_lines(Path('-')))"
     done = subprocess.run([sys.executable, "-c", read], input=b"a\n\xff\n", capture_output=True)
-    assert b"NotTextError: standard input:2: byte 0xff at position 1 is not UTF-8" in done.stderr
+    assert b"NotUtf8Error: standard input:2: byte 0xff at position 1 is not UTF-8" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["text.txt", "text.gz"])

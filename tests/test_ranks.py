@@ -1,4 +1,4 @@
-"""Work in two processes, on one machine or two, is that of one."""
+"""Two processes, on one machine or two, do the work of one."""
 
 import json
 import os
@@ -12,12 +12,14 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from conftest import Project, Result, make_project, sentence_pairs
 from faulty_rank import main_or_die
 from forked import run, run_ranks
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from mtformer.config import load_config
 from mtformer.runs.checkpoints import list_checkpoints
@@ -245,6 +247,18 @@ def test_more_ranks_than_gpus_are_an_error_of_every_rank_before_any_text_is_read
 def test_more_processes_than_gpus_are_refused_before_they_start() -> None:
     with pytest.raises(UserError, match="has 1 GPU for 2 processes"):
         launch(2, "auto")
+
+
+@pytest.mark.parametrize(("exitcode", "status"), [(2, 2), (130, 130), (1, 1), (-9, 1)])
+def test_several_processes_end_as_the_first_that_fails(
+    exitcode: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = ProcessFailure(0, 1, exitcode, "no file")
+    failed = Mock(side_effect=ChildFailedError("mtformer", {0: failure}))
+    monkeypatch.setattr("torch.distributed.run.run", failed)
+    with pytest.raises(SystemExit) as ended:
+        launch(2, "cpu")
+    assert ended.value.code == status
 
 
 @pytest.mark.usefixtures("one_gpu")

@@ -3,7 +3,7 @@
 
 const LINE_END = /(\r?\n)/;
 
-/** The places of texts, each [start, end], in one of several lines; one without marks and long words is one. */
+/** The places of texts, each [start, end], in one of several lines; a line without marks and long words is one. */
 function textPlaces(text, language) {
   let start = 0;
   return text.split(LINE_END).flatMap((part, i) => {
@@ -31,7 +31,8 @@ function placesInLine(given, language) {
 
 /** The places of what is too long for a word in a stretch of a line, and of what is before, between and after. */
 function dividedByLongWords(line, start, end) {
-  const words = [...line.slice(start, end).matchAll(LONG_WORD)];
+  const found = [...line.slice(start, end).matchAll(LONG_WORD)];
+  const words = found.filter(([word]) => Array.from(word).some(isAlphanumeric));
   const divisions = [start, ...words.flatMap(({ 0: word, index }) => [start + index, start + index + word.length]), end];
   return divisions.slice(1).map((to, i) => [divisions[i], to]);
 }

@@ -116,7 +116,7 @@ def _is_reported(error: Exception) -> bool:
 
 def _is_of_a_path(error: Exception) -> bool:
     """Tell whether a path cannot even be looked at: its name is too long, or it is in a folder of somebody else."""
-    return isinstance(error, OSError) and error.errno in (errno.EACCES, errno.ENAMETOOLONG)
+    return isinstance(error, OSError) and bool(error.filename) and error.errno in (errno.EACCES, errno.ENAMETOOLONG)
 
 
 def _sentence(error: Exception) -> str:

@@ -208,6 +208,7 @@ def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
     from mtformer.support.files import require_new_folder
     from mtformer.text.lines import open_output
 
+    options.require_file("--output", output, "the path of the page")
     is_file = output.suffix.lower() in options.PAGE_SUFFIXES
     if not is_file and MimeTypes().guess_type(output.name)[0]:  # not the system, for which .com may be one
         raise UserError(f"--output {output}: name a page, {output.with_suffix('.html')}, or a folder for a web server")

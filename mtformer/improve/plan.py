@@ -103,7 +103,7 @@ def _teacher(number: int) -> Stage:
     """Return the training of an additional teacher: of the other direction, of this one, and so on."""
     turn = number // 2
     if number % 2:
-        expected = ("", "") if turn else _ENSEMBLE  # which is known of an ensemble, not of each model in it
+        expected = ("", "") if turn else _ENSEMBLE  # measured for an ensemble, not for each model in it
         return Stage(f"teacher.{turn + 2}", "train the config with another seed", 1.0, expected)
     name = "reverse" + f".{turn + 1}" * bool(turn)
     return Stage(name, "train the opposite direction" + ", with another seed" * bool(turn), 1.0)

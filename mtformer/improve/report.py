@@ -13,7 +13,7 @@ from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.metrics import Score
 from mtformer.evaluate.testsets import has_test_set
 from mtformer.improve.state import Outcome
-from mtformer.support.errors import MtformerError
+from mtformer.support.errors import UserError
 from mtformer.support.files import write_text
 from mtformer.support.terminal import as_text
 
@@ -27,7 +27,7 @@ def tested(bundle: Path) -> list[Score]:
         return []
     try:
         return evaluate_loaded([bundle], loaded).total.scores
-    except MtformerError as error:  # a file that has moved since the start must not cost the report
+    except UserError as error:  # a file that has moved since the start must not cost the report
         log.warning("%s is not scored: %s", bundle, error)
         return []
 

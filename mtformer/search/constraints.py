@@ -31,7 +31,7 @@ from mtformer.text.words import WordRule
 
 # Before a place in a text: nothing but spaces; a part of a word; a mark that a space follows; anything else.
 _START, _WORD, _STOP, _BREAK = range(4)
-_STOPS = frozenset(".,;:!?)]}")
+_STOPS = frozenset(".,;:!?…)]}،؛؟۔।")
 _REPLACEMENT = "\ufffd"  # for bytes that spell no character
 
 Ids = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""YAML of files that programs have written, read by libyaml, which is ten times as fast, where PyYAML has it."""
+"""YAML by libyaml, where PyYAML has it: five times as fast, but Python's own messages are better for configs."""
 
 from typing import Any
 

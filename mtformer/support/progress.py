@@ -77,20 +77,29 @@ class Progress:
             self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
             log.info("%s: %s", self._what, self._line(note))
 
+    @property
+    def total(self) -> int | None:
+        """The number of items; None if unknown, until it is set."""
+        return self._total
+
+    @total.setter
+    def total(self, total: int | None) -> None:
+        self._total = self._bar.total = total
+
     def note(self, text: str) -> None:
         """Show ``text`` beside the progress at once."""
         self._bar.set_postfix_str(text)
 
     def _line(self, note: str) -> str:
         unit = self._unit.removesuffix("s")
-        done = counted(self.done, unit) if self._total is None else f"{self.done:,} of {counted(self._total, unit)}"
+        done = counted(self.done, unit) if self.total is None else f"{self.done:,} of {counted(self.total, unit)}"
         if not self._with_rate:
             return f"{done}, {note}"
         rate = (self.done - self._initial) / (time.monotonic() - self._started)
-        if self._total is None:
+        if self.total is None:
             speed = f"{rate:,.1f} {self._unit}/s" if rate >= 1 else f"{60 * rate:.1f} {self._unit}/min"
             return f"{done}, {speed} {note}".rstrip()
-        left = (self._total - self.done) / rate if rate else float("inf")
+        left = (self.total - self.done) / rate if rate else float("inf")
         return f"{done}, {clock(left)} left {note}".rstrip()
 
 

@@ -26,13 +26,14 @@ _BUFFER = 1 << 17  # bytes
 _BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))  # "BZh" alone may begin a text
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_PRIVATE = {0xDC00 + byte: 0xF700 + byte for byte in range(0x80, 0x100)}  # for Python's surrogates, which are no text
+# In place of Python's surrogates, which are no text, private characters that hardly any font has.
+_PRIVATE = {0xDC00 + byte: 0x10F700 + byte for byte in range(0x80, 0x100)}
 _SURROGATES = {private: surrogate for surrogate, private in _PRIVATE.items()}
 _REPLACED = dict.fromkeys(_SURROGATES, "\N{REPLACEMENT CHARACTER}")
 
 
-class NotTextError(UserError):
-    """A line has bytes that are not UTF-8, or a zero byte."""
+class NotUtf8Error(UserError):
+    """A line has bytes that are not UTF-8."""
 
 
 class DamagedError(Exception):
@@ -153,13 +154,14 @@ def read_lines(path: Path, *, escape: bool = False) -> Generator[str, None, None
         escape: yield lines that are not text as well, with private characters in place of bytes that are not UTF-8.
 
     Raises:
-        NotTextError: a line is not text, and ``escape`` is not set; the message names the file and the line.
-        UserError: the file is missing, damaged or UTF-16.
+        NotUtf8Error: a line is not UTF-8, and ``escape`` is not set; the message names the file and the line.
+        UserError: the file is missing, damaged or UTF-16; or a line has a zero byte, and ``escape`` is not set.
     """
     for number, raw in enumerate(_raw_lines(path), 1):
         text = _text(raw)
         if text is None and not escape:
-            raise NotTextError(_decode(raw, input_name(path), number).problem)
+            kind = UserError if b"\0" in raw else NotUtf8Error
+            raise kind(_decode(raw, input_name(path), number).problem)
         yield _without_end(raw.decode(errors="surrogateescape").translate(_PRIVATE)) if text is None else text
 
 

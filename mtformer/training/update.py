@@ -69,6 +69,7 @@ class Updater:
         self.ranks = ranks
         self.device = model.device
         self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
+        # Those that are trained: a model is frozen and sharded before.
         self._weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
@@ -168,7 +169,6 @@ class Updater:
             torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
         if self._graphs:
             return [self._graphs.add_gradients(part, n_tokens).clone() for part in parts]
-        weights = self._weights
 
         def compute(numbered_part: tuple[int, Batch]) -> tuple[Tensor, Sequence[Tensor | None]]:
             number, part = numbered_part
@@ -179,21 +179,21 @@ class Updater:
             if self.threads.n == 1:  # sharded weights have gradients in no other way
                 mean.backward()
                 return torch.stack(loss).detach(), ()
-            return torch.stack(loss).detach(), torch.autograd.grad(mean, weights, allow_unused=True)
+            return torch.stack(loss).detach(), torch.autograd.grad(mean, self._weights, allow_unused=True)
 
         losses, numbered = [], list(enumerate(parts))
         for start in range(0, len(parts), self.threads.n):  # so many gradients are in memory
             for loss, gradients in list(self.threads.map(compute, numbered[start : start + self.threads.n])):
                 losses.append(loss)
-                _add_gradients(weights, gradients)
+                _add_gradients(self._weights, gradients)
         return losses
 
     def _add_gradients_of(self, batch: Batch, n_tokens: Tensor) -> Tensor:
         """Add the gradients of a batch to those of the weights; return its loss and cross entropy, (2,)."""
         with autocast(self.device, self.settings.precision):
             loss = summed_loss(self.model, batch, self.settings.label_smoothing, of_padding=True)
-        weights = self._weights
-        _add_gradients(weights, torch.autograd.grad(loss.smoothed / n_tokens, weights, allow_unused=True))
+        gradients = torch.autograd.grad(loss.smoothed / n_tokens, self._weights, allow_unused=True)
+        _add_gradients(self._weights, gradients)
         return torch.stack(loss).detach()
 
     def _zero_grad(self) -> None:

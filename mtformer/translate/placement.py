@@ -97,7 +97,7 @@ class Placement:
         if not is_at_end and not is_beside:
             return hypotheses
         draft = yield from self._place_all(sentence, free)
-        if self._terms.missing(terms, draft.text):
+        if self._terms.missing(terms, draft.text) or _is_at_limit(sentence, draft):
             return hypotheses
         is_moved = _ends_with_term(text, terms) and not _ends_with_term(draft.text, terms)
         if is_beside or is_moved or _n_ends(text) > _n_ends(free.text):
@@ -113,11 +113,10 @@ class Placement:
     def _place_all(self, sentence: _Sentence, draft: _Draft) -> Plan[_Draft]:
         """Place the terms that a translation lacks, one after the other, as long as there are places for them.
 
-        A translation that the maximum length has cut off only repeats itself; each search from there would take longest
-        of all, and lead nowhere.
+        A translation that the maximum length has cut off only repeats itself, and each search from there would take as
+        long.
         """
-        limit = sentence.request.limit
-        while self._terms.missing(sentence.terms, draft.text) and len(draft.hypothesis.ids) < limit:
+        while self._terms.missing(sentence.terms, draft.text) and not _is_at_limit(sentence, draft):
             place = yield from self._next_place(sentence, draft)
             if place is None:
                 return draft
@@ -192,6 +191,11 @@ def _end_of_translation(text: str, words: Sequence[Span], src_tokens: NDArray[np
     n_words = next((i for i in range(1, len(words)) if src_tokens[i] not in source), len(words))
     start, end = words[0][0], words[n_words - 1][1]
     return next((i for i in range(end, start, -1) if text[i - 1].isalnum()), end)
+
+
+def _is_at_limit(sentence: _Sentence, draft: _Draft) -> bool:
+    """Tell whether the maximum length has cut off a translation."""
+    return len(draft.hypothesis.ids) >= sentence.request.limit
 
 
 def _is_cut_off(draft: _Draft, after: str) -> bool:

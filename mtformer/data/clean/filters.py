@@ -28,7 +28,7 @@ from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
 
-VERSION = 14  # of the rules: what they drop depends on it
+VERSION = 15  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 DIACRITICS = "diacritics"
@@ -84,7 +84,7 @@ class Filters:
         self._sample: Iterable[SentencePair] = sample
         self._learned: LearnedRules | None = None
         self._spellings: tuple[Spelling, Spelling] | None = None
-        self._letters = Letters(())
+        self._letters = Letters(()), Letters(())
         self._inactive: dict[str, str] = {}
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
@@ -116,7 +116,7 @@ class Filters:
         log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, rule in zip(pairs, plain, strict=True) if rule is None]
-        self._letters = Letters(chain.from_iterable(usable))
+        self._letters = Letters(pair.src for pair in usable), Letters(pair.tgt for pair in usable)
         if DIACRITICS in self.names:
             self._spellings = Spelling([pair.src for pair in usable]), Spelling([pair.tgt for pair in usable])
         if not set(CORRUPTIONS).isdisjoint(self.names):
@@ -162,8 +162,9 @@ class Filters:
         """Return a pair after all possible repairs, and the repairs."""
         self.learn()
         by_side = []
-        for language, spelling in zip(self._languages, self._spellings or (None, None), strict=True):
-            decode = partial(decoded, language=language, letters=self._letters)
+        sides = zip(self._languages, self._letters, self._spellings or (None, None), strict=True)
+        for language, letters, spelling in sides:
+            decode = partial(decoded, language=language, letters=letters)
             repairs: dict[str, Repair] = {"encoding": decode, "markup": without_markup}
             by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
         return repaired(pair, by_side)

@@ -27,7 +27,8 @@ _TAG = re.compile(  # not the middle of a<b and c>d
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
-_OF_MANY_CHARACTERS = ("cp932", "cp949", "gb18030")
+_TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
+_OF_MANY_CHARACTERS = ("cp932", "cp949", "cp950", "gb18030")  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
 _MOST_TIMES = 4  # that a text may have been escaped
@@ -90,17 +91,24 @@ def _letters_beyond_ascii(text: str) -> list[str]:
     return [] if text.isascii() else [each for each in text.lower() if not each.isascii() and each.isalpha()]
 
 
+def _code_page(language: str) -> str:
+    """Return the encoding that Windows had for a language before Unicode."""
+    if _TRADITIONAL.search(language):
+        return "cp950"
+    return _CODE_PAGES.get(base_language(language), "cp1252")
+
+
 def decoded(text: str, language: str, letters: Letters) -> str:
     """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1.
 
-    Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode, unless most other
-    characters beyond ASCII are UTF-8, so that these bytes are damaged, or that makes unusual letters, as in "Dvoøák".
+    Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode. If most characters
+    beyond ASCII are UTF-8, the others are damaged and stay; so do those that would become unusual letters: "Dvoøák".
     """
     if text.isascii():
         return text
     n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
     if n_escaped:
-        raw, code_page = bytes_of(text), _CODE_PAGES.get(base_language(language), "cp1252")
+        raw, code_page = bytes_of(text), _code_page(language)
         if 2 * n_escaped < sum(byte > 0x7F for byte in raw):
             return text
         try:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import yaml
 
@@ -222,8 +222,8 @@ def _divide(
         bad = {n: SentencePair(*example[:2]) for n, (example, tgt, rule) in enumerate(judged) if tgt and rule >= 0}
         repaired = _repaired(source, bad)
         for number, (example, tgt, rule) in enumerate(judged):
-            dropped_by = source.filters.names[rule] if rule >= 0 else None
-            pair, changes, dropped_by = repaired.get(number, (SentencePair(*example[:2]), [], dropped_by))
+            as_it_is = _Outcome(SentencePair(*example[:2]), [], source.filters.names[rule] if rule >= 0 else None)
+            pair, changes, dropped_by = repaired.get(number, as_it_is)
             if dropped_by:
                 texts = _cells(example.src, example.tgt)
                 print(source.name, example.line, dropped_by, *texts, sep="\t", file=rejected)
@@ -243,14 +243,20 @@ def _divide(
     return counts
 
 
-def _repaired(
-    source: SourceCheck, pairs: dict[int, SentencePair]
-) -> dict[int, tuple[SentencePair, list[Change], str | None]]:
-    """Return the pairs that can be repaired, with the changes, and the rules that drop them nevertheless."""
+class _Outcome(NamedTuple):
+    """A pair after repairs, the changes, and the name of the rule that drops it; None if it is kept."""
+
+    pair: SentencePair
+    changes: list[Change]
+    dropped_by: str | None
+
+
+def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, _Outcome]:
+    """Return what becomes of the pairs that repairs change."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     rules = source.filters.rules([pair for pair, _ in found.values()])
-    return {number: (*one, rule) for (number, one), rule in zip(found.items(), rules, strict=True)}
+    return {number: _Outcome(*one, rule) for (number, one), rule in zip(found.items(), rules, strict=True)}
 
 
 def _cells(*texts: str) -> list[str]:

@@ -37,7 +37,9 @@ _URL = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _SCHEME = re.compile("^https?://")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff]|\u951f\u65a4\u62f7")
+_CONTROL = re.compile(  # also private characters
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff\U000f0000-\U0010ffff]|\u951f\u65a4\u62f7"
+)
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _DIGIT = re.compile(r"\d")
 _DAY_AND_MONTH = re.compile(r"(?<!\d)(?<!\d[.,:])(\d\d?)\.(?=\d\d?\.(?!\d))")  # 25.8. is August 25

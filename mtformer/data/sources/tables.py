@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mtformer.config import CsvFile, JsonlFile, TsvFile
 from mtformer.support.errors import UserError
 from mtformer.text.languages import base_language, english_name, is_language, matches_language
-from mtformer.text.lines import input_name, is_utf8, read_lines
+from mtformer.text.lines import input_name, is_utf8, read_lines, without_escapes
 from mtformer.text.pairs import BLANK, ROLES, Drops, Example, SentencePair, is_column_name, one_line
 
 Row = tuple[int, list[str]]  # the number of its first line, its cells
@@ -154,7 +154,9 @@ def read_jsonl(
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise UserError(f"{name}:{number}: this line is not JSON by itself: {line[:80]!r}") from None
+            raise UserError(
+                f"{name}:{number}: this line is not JSON by itself: {without_escapes(line)[:80]!r}"
+            ) from None
         yield Example(*rows.pair(row, f"{name}:{number}"), number)
 
 

@@ -13,7 +13,7 @@ from mtformer.data.new_config import options_of_files
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import base_language
-from mtformer.text.lines import COMPRESSED, NotTextError, input_name, read_lines
+from mtformer.text.lines import COMPRESSED, NotUtf8Error, input_name, read_lines
 from mtformer.text.pairs import Drops, Example, one_line
 
 
@@ -42,7 +42,7 @@ def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterat
                         raise UserError(_unequal_message(src, tgt, *counts))
                     uneven.add(f"only in {longer}", number)
                 yield Example(src_line or "", tgt_line or "", number)
-        except NotTextError as error:
+        except NotUtf8Error as error:
             raise UserError(f"{error}, or let {_check_command(src, tgt)} --fix FOLDER decode it") from None
 
 

@@ -89,6 +89,7 @@ class Documents:
             UserError: a document cannot be read, unless ``goes_on``.
         """
         n_units, skipped = 0, set(self.skipped)
+        last = max(set(range(1, len(self.tasks) + 1)) - skipped, default=0)
         for number, task in enumerate(self.tasks, 1):
             if number in skipped:
                 continue
@@ -102,11 +103,12 @@ class Documents:
             self._starts.append(n_units)
             self._read.append(task.input)
             self._waiting.append(_Waiting(task, len(units), document if self.is_new else None))
-            if number == len(self.tasks):
+            if number == last:
                 self.n_units = n_units + len(units)
             for unit in units:
                 n_units += 1
                 yield Paragraph(n_units, unit)
+        self.n_units = n_units
 
     def add(self, translations: Iterable[str]) -> None:
         """Take the next translations, and write the documents that are complete.

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -125,7 +124,7 @@ class Job(ABC, Generic[Unit]):
         return None
 
     def n_units(self) -> int | None:
-        """Return how many units there are, if it is quick to find out, when some have been read."""
+        """Return how many units there are, if it is quick to find out; asked again when more have been read."""
         path = self.countable()
         n_units = None if path is None else count_lines(path)
         return len(self.shard.of(n_units)) if self.shard and n_units is not None else n_units
@@ -137,8 +136,7 @@ class Job(ABC, Generic[Unit]):
         """Refuse contradictory options before anything is loaded.
 
         Raises:
-            UserError: the options contradict each other, the output is an input or the model, or an input cannot be
-                read.
+            UserError: the options contradict each other, the output is an input or the model, or an input is missing.
         """
         require_distinct(self.output, [*self.models, *self.inputs()])
         for path in self.inputs():
@@ -228,9 +226,9 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     output.require_engine("; ".join(translator.computation for translator in translators))
     work = job.work(*translators)
     try:
-        first = list(islice(source, 1))
         with Progress(job.doing, job.n_units(), output.done.n_units, job.unit) as progress:
-            for window in chain(first, source):
+            for window in source:
+                progress.total = progress.total or job.n_units()
                 _add_to(digest, window)
                 text = work(window, tallies, progress.advance)
                 counted = {name: asdict(tally) for name, tally in tallies.items()}
