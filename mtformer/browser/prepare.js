@@ -78,7 +78,7 @@ function joinTranslations(parts, joiner, notes = []) {
 
 /** Copies what is too long for a word, which stands alone; see placesInLine(). */
 function copyLongWord(text) {
-  if (text.match(LONG_WORD)?.[0] !== text) return null;
+  if (text.match(LONG_WORD)?.[0] !== text || !Array.from(text).some(isAlphanumeric)) return null;
   return { parts: [], restore: () => ({ text, notes: [`${FLAG}copied what is too long for a word`] }) };
 }
 
