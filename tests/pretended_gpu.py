@@ -11,6 +11,7 @@ import json
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
+import mtformer
+
+PACKAGE = Path(mtformer.__file__).parent
 NAME = "pretended"
 WAITS = {"_local_scalar_dense", "nonzero", "equal", "_unique2"}
 
@@ -72,8 +76,9 @@ class Device(TorchDispatchMode):
 
 def note() -> None:
     """Record the place of our code that waits for the device."""
-    places = [frame for frame in traceback.extract_stack() if "/mtformer/" in frame.filename]
-    waits.extend(f"{place.filename.rpartition('/mtformer/')[2]} {place.name}" for place in places[-1:])
+    frames = [(Path(frame.filename), frame.name) for frame in traceback.extract_stack()]
+    places = [(path.relative_to(PACKAGE), name) for path, name in frames if path.is_relative_to(PACKAGE)]
+    waits.extend(f"{path.as_posix()} {name}" for path, name in places[-1:])
 
 
 def plain(value: Any) -> Any:

@@ -481,7 +481,7 @@ def test_an_app_translates_when_its_server_is_gone(trained: Project, opener: Ope
         (["--output", "there.html"], "there.html exists and is not a page of mtformer: name another file"),
         (["--output", "none/new.html"], "cannot write none/new.html: No such file or directory"),
         (["--output", "runs"], "runs exists: name a new folder with --output"),
-        (["--output", "-"], "--output -: standard output is not a folder; name a new one"),
+        (["--output", "-"], "--output -: standard output is for the path of the page; name a file"),
         (["--output", "new.html", "--quantization", "int4"], "a page stores weights as int8 or float32"),
         (["--output", "new.html", "--vocabulary-map", "a", "b"], "--vocabulary-map is for --to ctranslate2"),
     ],
