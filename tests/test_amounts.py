@@ -145,6 +145,14 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "1½ Mio. Hunde, ½ Mrd. €, 2¾ Millionen, ⅓ Mio.", ["1½ million", "€½ billion", "2¾ million", "⅓"]),
     ("en-zh", "1½ million dogs, ½ billion, ⅓ million, 1 1/2 million", ["1,500,000", "500,000,000", "⅓", "1 1/2"]),
     ("en-de", "He ran 100 m in 9.58s or 0.5 h, not in the 1990s.", ["100 m", "9,58s", "0,5 h", "1990"]),
+    ("en-de", "EUR1,234.50, GBP1.5bn, SEK1,000 and _1,250.5", ["EUR1.234,50", "GBP1,5 Milliarden", "SEK1,000"]),
+    ("de-en", "2/1.234,5, x0,5 €", ["2", "1,234.5", "x0"]),
+    ("fr-en", "500–1 000,50 €, p.1 234,5 €, 2 x 1 500 mm", ["500", "€1,000.50", "€1,234.5", "2 x", "1,500 mm"]),
+    (
+        "cs-en",
+        "2 mld. eur, 2,5 mil. korun, 5 mil za hodinu, 5 mil.",
+        ["2 billion euros", "2.5 million", "5 miles per hour", "5"],
+    ),
 ]
 CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"

@@ -319,7 +319,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
   let text = given;
-  const word = largeWord(srcLanguage, true, "").exec(text);
+  const word = largeWord(srcLanguage, true, "").exec(`${text} `);
   if (word) {
     const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
     if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;

@@ -28,7 +28,8 @@ _CODES = {
     "file": rf"{_START}[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
     "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
-    "word with digits": rf"{_START}(?:[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # mp3, COVID-19
+    "word with digits": rf"{_START}(?:(?!(?:{CURRENCY})[0-9])[A-Za-z]+[0-9][A-Za-z0-9]*(?:,[0-9]{{3}})*"  # mp3
+    r"|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # COVID-19
     rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}{_TAIL_END}",  # 3D
     "formula": rf"{_START}(?:(?=[A-Za-z()]{{1,6}}[{_LOW}])[A-Z](?:[A-Za-z{_LOW}]|\([A-Za-z{_LOW}]+\))*[{_HIGH}]*"  # CO₂
     rf"|(?<![0-9])(?<![0-9]\s)[A-Za-z]{{1,2}}[{_HIGH}{_LOW}]+){_TAIL_END}",  # x², but not of 5 m²
@@ -50,7 +51,7 @@ _CODES = {
     "numeral": rf"(?=[IVX]{{2}})(?:{_NAME_BEFORE})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
 }
 CODES = "|".join(_CODES.values())
-WITH_CASING = re.compile(rf"{CODES}|(?<![{LATIN}])(?:{CURRENCY})(?![{LATIN}])")
+WITH_CASING = re.compile(rf"{CODES}|(?<![{LATIN}])(?:{CURRENCY})(?:(?=[0-9])|(?![{LATIN}]))")
 
 
 def outside_codes(change: Callable[[str], str], text: str) -> str:

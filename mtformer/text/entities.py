@@ -44,6 +44,8 @@ _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
 )
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
+# Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
+_NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
 _GAP = "[ \u00a0\u202f]?"
 SHARING = re.compile(  # before 4 million, which may also go with the 2 of 2 to 4 million
     r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
@@ -60,9 +62,9 @@ _AS_ASCII = str.maketrans(
 _MONTH = "月"
 FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{CODES})|(?P<phone>{_PHONE})"
-    rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/])|(?<![A-Za-z_\d])(?P<range>{RANGE})"
+    rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/]|[.,]\d)|{_NUMBER_START}(?P<range>{RANGE})"
     rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
-    r"|(?:(?<![A-Za-z_\d])|(?<=\dx))"
+    rf"|(?:{_NUMBER_START}|(?<=\dx))"
     r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
@@ -328,7 +330,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
     keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines.
     """
-    word = large_word(src_lang, of_money=True).search(text)
+    word = large_word(src_lang, of_money=True).search(f"{text} ")  # 2 mld. is no end of a sentence
     if word is not None:
         number, rank = text[: word.start()], word.lastindex or 0
         plurals = large_plurals(tgt_lang)

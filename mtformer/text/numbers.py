@@ -10,7 +10,8 @@ from mtformer.text.number_words import LARGEST_SMALL
 POINT = "·"  # between the parts of a value, whatever the text has there
 _NO_WHOLE = r"(?<![\w.,])\.|(?<!\w)[-–],"  # .5, German -,99
 PLAIN = rf"[０-９]{{1,3}}(?:，[０-９]{{3}})+(?![０-９])|(?:{_NO_WHOLE})?\d+(?:[.,:'’．]\d+)*(?:[⁺⁻]?[⁰¹²³⁴-⁹]+)?"
-GROUPS = r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
+_SPACE = "[ \u00a0\u2009\u202f]"
+GROUPS = rf"(?<!\d)(?<!\d[.,])\d{{1,3}}(?:{_SPACE}\d{{3}})+(?:[.,]\d+)?(?![.,]?\d)"  # thousands, or several numbers
 DIGITS = re.compile(r"\d+|[⁰¹²³⁴-⁹]+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
@@ -23,7 +24,7 @@ MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
 RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15, 2 x 3 x 4, also 1, 2, 3, 4
     rf"(?!0x)(?:{PLAIN})(?:[%°]?[-–~～][$€£¥￥₹₽]?(?:{PLAIN})|(?: ?[x×] ?(?:{PLAIN})){{1,2}}|(?:, (?:{PLAIN})){{3,}})"
-    rf"(?![-–~～.,．:'’]?\d| ?[x×] ?\d| \d/\d|[十百千{_SIGNS}])"
+    rf"(?![-–~～.,．:'’]?\d| ?[x×] ?\d| \d/\d|{_SPACE}\d{{3}}(?!\d)|[十百千{_SIGNS}])"
 )
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
     rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
