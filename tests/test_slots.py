@@ -190,6 +190,15 @@ def test_what_a_german_number_counts_is_no_name() -> None:
     assert list(found.fillings.values()) == ["4711", "Qwxy"]
 
 
+@pytest.mark.parametrize("name", ["Nguyễn Thị Mai", "Ionuț Țîrlea", "Əli Məmmədov", "Đặng Văn Lâm", "Hà Nội"])
+@pytest.mark.parametrize("text", ["In {} it rains.", "Wir trafen {} am Abend."])
+def test_names_are_kept_with_all_letters_of_the_latin_alphabet(text: str, name: str) -> None:
+    language = "de" if text.startswith("Wir") else "en"
+    found = with_slots(text.format(name), language, "fr", n_tokens=lambda _word: 5)
+    assert found is not None
+    assert list(found.fillings.values()) == [name]
+
+
 @pytest.mark.parametrize(
     "text", ["BUY ONLY NOW", "Buy NOW at IKEA-LIKE shops.", "The ONLY dog, X and Y", "An UNESCO", "It is ABCDEFGHI"]
 )

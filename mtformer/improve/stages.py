@@ -130,9 +130,7 @@ class Stages:
                 job = GenerationJob(text=text, models=models, output=path, resume=True)
                 try:
                     core.run(job, partial(Translator.load, models, engine="auto"))
-                except (
-                    KeyboardInterrupt
-                ):  # the job knows only its own output, and may have said that there is nothing to resume
+                except KeyboardInterrupt:  # the job knows only its own output, which may be empty
                     log.warning("stopped; rerun the same command to resume %s", self._configs.folder.parent)
                     raise
             by_hand = shlex.join(["mtformer", "data", *command, *_options(models), "--output", str(path)])

@@ -8,7 +8,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 FEWEST_TOKENS = 8_000  # of a vocabulary; a smaller one spells words as well as names
 _RESPELLING = ("lt", "lv", "sq")  # Kovaļčiks
-INSIDE = re.compile(rf"(?<=[a-z,;] ){LATIN_NAME}(?![A-Za-z\u00c0-\u017f])")  # a sentence
+INSIDE = re.compile(rf"(?<=[a-z,;] ){LATIN_NAME}")  # a sentence
 _FEWEST_LETTERS = 3  # that a name shares with what it has become
 
 

@@ -8,16 +8,13 @@ from mtformer.text.entities import NAME, Entity
 from mtformer.text.languages import base_language
 
 WORD = re.compile(r"(?:O['’])?[^\W\d_]+")
-LATIN_NAME = r"[A-Z\u00c0-\u00de\u0100-\u017e][a-z\u00df-\u017f]+"
+_LATIN = r"A-Za-z\u00c0-\u0259\u1e00-\u1eff"  # most capitals above \u00ff stand before their small letters
+LATIN_NAME = rf"[A-Z\u00c0-\u00de\u0100-\u024f\u1e00-\u1eff][a-z\u00df-\u0259\u1e00-\u1eff]+(?![{_LATIN}])"
 _WHOLE_NAME = rf"(?:O['’]|Ma?c)?{LATIN_NAME}"  # O'Connor, McDonald
 CAPITALIZED, CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
-    re.compile(rf"(?<![A-Za-z\u00c0-\u017f'’-]){_WHOLE_NAME}(?:{between}{_WHOLE_NAME})*(?![A-Za-z\u00c0-\u017f])")
-    for between in ("[ -]", " ")
+    re.compile(rf"(?<![{_LATIN}'’-]){_WHOLE_NAME}(?:{between}{_WHOLE_NAME})*") for between in ("[ -]", " ")
 )
-ACRONYM = re.compile(
-    r"(?<![A-Za-z0-9_\u00c0-\u017f'’-])[A-Z\u00c0-\u00d6\u00d8-\u00de]{2,6}"
-    rf"(?![A-Za-z0-9_\u00c0-\u017f]|(?!{COMPOUND})-)"
-)
+ACRONYM = re.compile(rf"(?<![{_LATIN}0-9_'’-])[A-Z\u00c0-\u00d6\u00d8-\u00de]{{2,6}}(?![{_LATIN}0-9_]|(?!{COMPOUND})-)")
 _CAPITALIZED_NOUNS = ("de", "lb")
 DETERMINED = re.compile(  # what comes next in German is a noun rather than a name: 12, der, ihren alten, Toms
     r"(?:\d|(?<!\w)(?:de[rmns]|die|das|(?:k?ein|[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"

@@ -118,7 +118,7 @@ class PartialFile:
                     if not self.done.n_units:
                         self._append("")  # an empty .gz file has a member too
             except BaseException as error:
-                self._leave(n_before, error)
+                self._leave(n_before, error, "rerun to resume" if resume else "continue with --resume")
                 raise
             end()
 
@@ -214,14 +214,14 @@ class PartialFile:
         self._file.truncate(self.done.n_bytes)
         self._file.seek(self.done.n_bytes)
 
-    def _leave(self, n_before: int, error: BaseException) -> None:
-        """Keep the written windows of a failed job; ``n_before`` units were done before it."""
+    def _leave(self, n_before: int, error: BaseException, remedy: str) -> None:
+        """Keep the written windows of a failed job, and log the remedy; ``n_before`` units were done before it."""
         if not self.done.n_units:
             self.discard()
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 log.warning("nothing was finished yet: there is nothing to resume")
         elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
-            log.warning("%s contains the output so far: continue with --resume", self.part)
+            log.warning("%s contains the output so far: %s", self.part, remedy)
 
     def _append(self, text: str) -> int:
         """Write text, and return its size in bytes."""
