@@ -144,7 +144,11 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "3 × 4,99 €, 2 x 5 EUR, 3 × 4 m, 2x 30 $", ["3 ×", "€4.99", "2 x", "5 EUR", "3 × 4 m", "2x", "$30"]),
     ("de-en", "1½ Mio. Hunde, ½ Mrd. €, 2¾ Millionen, ⅓ Mio.", ["1½ million", "€½ billion", "2¾ million", "⅓"]),
     ("en-zh", "1½ million dogs, ½ billion, ⅓ million, 1 1/2 million", ["1,500,000", "500,000,000", "⅓", "1 1/2"]),
-    ("en-de", "He ran 100 m in 9.58s or 0.5 h, not in the 1990s.", ["100 m", "9,58s", "0,5 h", "1990"]),
+    (
+        "en-de",
+        "He ran 100 m in 9.58s, 9.58 s or 0.5 h, not in the 1990s.",
+        ["100 m", "9,58s", "9,58 s", "0,5 h", "1990"],
+    ),
     ("en-de", "EUR1,234.50, GBP1.5bn, SEK1,000 and _1,250.5", ["EUR1.234,50", "GBP1,5 Milliarden", "SEK1,000"]),
     ("de-en", "2/1.234,5, x0,5 €", ["2", "1,234.5", "x0"]),
     ("fr-en", "500–1 000,50 €, p.1 234,5 €, 2 x 1 500 mm", ["500", "€1,000.50", "€1,234.5", "2 x", "1,500 mm"]),
@@ -157,7 +161,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
 CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
     "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000|"
-    "221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)"
+    "221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)|Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name"
 ).split("|")
 
 

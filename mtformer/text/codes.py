@@ -28,6 +28,8 @@ _CODES = {
     "file": rf"{_START}[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
     "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
+    "password": r"(?<![^\s\"'„“”‘«(:])(?=[A-Za-z0-9]+[!#-&*+=?@^~]+[A-Za-z0-9]+[!#-&*+=?@^~])"  # Xy7$kL9!pQ
+    r"(?=\S*[A-Za-z])(?=[^\s0-9]*[0-9])[A-Za-z0-9!#-&*+=?@^~_.-]+(?<![.!?])",
     "word with digits": rf"{_START}(?:(?!(?:{CURRENCY})[0-9])[A-Za-z]+[0-9][A-Za-z0-9]*(?:,[0-9]{{3}})*"  # mp3
     r"|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # COVID-19
     rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}{_TAIL_END}",  # 3D
@@ -47,7 +49,8 @@ _CODES = {
     "version": rf"{_START}[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "host": rf"{_START}localhost:[0-9]+{_END}",
     # But not German jede_r and lehrer_innen.
-    "identifier": rf"{_START}(?:[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
+    "identifier": rf"{_START}(?:(?=[A-Za-z0-9-]*_)(?=[A-Za-z_-]*[0-9])[A-Za-z]+(?:[-_]+[A-Za-z0-9]+)+"  # My_Var2
+    rf"|[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
     "numeral": rf"(?=[IVX]{{2}})(?:{_NAME_BEFORE})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
 }
 CODES = "|".join(_CODES.values())

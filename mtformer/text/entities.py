@@ -99,7 +99,7 @@ _UNIT = (
     "[cdkmµμ]?m[²³]?|[kmµμ]?g|[cm]?l|t|km/h|m/s|mph|kph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
     "|[hkM]Pa|mbar|ppm|fps|rpm|hp|m?mol"
 )
-_AFTER_DECIMALS = r"(?<=[.,]\d)|(?<=[.,]\d )|(?<=[.,]\d\d)"  # 9.58s, unlike the 1990s and 18 h
+_AFTER_DECIMALS = r"(?<=[.,]\d)|(?<=[.,]\d[ \d])|(?<=[.,]\d\d )"  # 9.58s, unlike the 1990s and 18 h
 _PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{_GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
