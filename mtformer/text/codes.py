@@ -8,7 +8,10 @@ CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{LATIN}])"  # {{user}}, ${first}, {0}
 _NO_URL = r"\s<>\"'\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"  # also what is Chinese
 _TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also words, and a space may be missing
-_EXTENSION = "pdf|txt|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|svg|mp[34]|wav|zip|gz|exe|py|js"
+_EXTENSION = (
+    "pdf|txt|docx?|xlsx?|pptx?|od[tsp]|epub|csv|tsv|jsonl?|xml|ya?ml|toml|ini|md|html?|css|jpe?g|png|gif|svg|webp|mp[34]"
+    "|wav|zip|tar|gz|exe|dmg|apk|iso|sql|sh|py|js"
+)
 _START, _END = rf"(?<![{LATIN}.-])", rf"(?![{LATIN}-])"
 # What a language translates after a code: the pandemic of German COVID-19-Pandemie, but not that of python3-dev
 COMPOUND = rf"-(?=[A-Za-z\u00c0-\u024f][a-z\u00df-\u024f]{{3,}}(?:-[A-Za-z\u00c0-\u024f]|(?![{LATIN}-])))"
