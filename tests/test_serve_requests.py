@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import current_thread
 from typing import Any
+from urllib.parse import parse_qs
 
 import docx
 import pytest
@@ -173,6 +174,38 @@ def test_forms_stay_in_memory_and_ids_of_documents_out_of_the_log(
         path = answer.json()["translatedFileUrl"][len(server.url) :]
         assert server.get(path).status_code == 500
         assert path.split("/")[-1].split(".")[0] not in "".join(map(str, (vars(each) for each in caplog.records)))
+
+
+def test_encodings_of_forms_that_are_none_of_texts(server: Client) -> None:
+    form = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+    fields = form.format("source", "", "en") + form.format("target", "", "de")
+    fields += form.format("api_key", "", r"\ud800") + form.format("file", r'; filename="\ud800.txt"', TEXT)
+    for encoding, status in [("undefined", 400), ("punycode", 400), ("unicode_escape", 200)]:
+        headers = {"Content-Type": f"multipart/form-data; boundary=x; charset={encoding}"}
+        assert server.post("/translate_file", data=f"{fields}--x--", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("kind", ["json", "x-www-form-urlencoded"])
+def test_large_bodies_are_read_in_another_thread(server: Client, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    threads, read = list[str](), json.loads if kind == "json" else parse_qs
+
+    def spy(*given: Any, **settings: Any) -> Any:
+        threads.append(current_thread().name)
+        return read(*given, **settings)
+
+    monkeypatch.setattr("mtformer.serve.http.parse_qs", spy)
+    monkeypatch.setattr("mtformer.serve.http.json.loads", spy)
+    body = json.dumps({"q": "a" * 70_000}) if kind == "json" else "q=" + "%41" * 70_000
+    assert server.post("/translate", data=body, headers={"Content-Type": f"application/{kind}"}).status_code == 400
+    [thread] = threads
+    assert "(run)" not in thread
+
+
+def test_json_of_too_many_parts_is_refused_unread(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.serve.http.json.loads", lambda body: 1 / 0)
+    for part in ("[]", "{}"):
+        body = '{"q": [' + ",".join([part] * 300_000) + "]}"
+        assert server.post("/translate", data=body, headers={"Content-Type": "application/json"}).status_code == 413
 
 
 # Markup

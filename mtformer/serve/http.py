@@ -31,6 +31,8 @@ _MOST_TEXTS = 1_000  # of a request
 _LONGEST_MESSAGE = 1_000  # characters of an error: some have a part of the request
 _BODY_SECONDS = 30  # until all of a request must be there
 _MOST_FIELDS = 2_000  # of a form
+_MOST_BRACKETS = 200_000  # of JSON, each of which may begin a list or an object
+_SMALL = 2**16  # bytes of a body that is read at once; larger ones are read in a thread
 _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
 _KEYS = ("api_key", "auth_key")  # the fields that may have a key
 _QUIET = ("/health", "/ready", "/metrics")  # which programs ask for all the time
@@ -161,18 +163,34 @@ async def _fields(request: Request) -> dict[str, Any]:
     if kind == "multipart/form-data":
         return await _form(request)
     body = await request.body()
+    is_form = not body or kind == "application/x-www-form-urlencoded"
+    read, content = (_form_fields, body or request.url.query.encode()) if is_form else (_json_fields, body)
+    return read(content) if len(content) <= _SMALL else await asyncio.to_thread(read, content)
+
+
+def _form_fields(content: bytes) -> dict[str, Any]:
     try:
-        if not body or kind == "application/x-www-form-urlencoded":
-            form = body.decode() or request.url.query
-            values = parse_qs(form, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-            return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
-        read = _as_unicode(json.loads(body))
+        values = parse_qs(content.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise ServiceError(400, "Invalid request: the body is no form in UTF-8") from None
+    return _single(values)
+
+
+def _json_fields(content: bytes) -> dict[str, Any]:
+    if content.count(b"[") + content.count(b"{") > _MOST_BRACKETS:  # it would take seconds, during which nothing runs
+        raise ServiceError(413, f"a request in JSON may have {_MOST_BRACKETS:,} brackets")
+    try:
+        read = _as_unicode(json.loads(content))
     except (ValueError, RecursionError):
-        what = "form" if "form" in kind else "JSON"
-        raise ServiceError(400, f"Invalid request: the body is no {what} in UTF-8") from None
+        raise ServiceError(400, "Invalid request: the body is no JSON in UTF-8") from None
     if not isinstance(read, dict):
         raise ServiceError(400, "Invalid request: the body is not a JSON object")
     return read
+
+
+def _single(values: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the fields of a form: those that occur once are no lists."""
+    return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
 
 
 def _as_unicode(value: Any) -> Any:
@@ -193,14 +211,15 @@ async def _form(request: Request) -> dict[str, Any]:
         form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=MOST_BYTES)
     except HTTPException as error:
         raise ServiceError(400, f"Invalid request: {error.detail}") from None
-    except FormParserError as error:
+    except (FormParserError, UnicodeError) as error:  # of encodings that are none of texts
         raise ServiceError(400, f"Invalid request: {error}") from None
     read: dict[str, list[Any]] = {}
     for name, value in form.multi_items():
-        file = File(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value
-        read.setdefault(name, []).append(file)
+        text = _as_unicode(value.filename or "" if isinstance(value, UploadFile) else value)
+        field = File(text, await value.read()) if isinstance(value, UploadFile) else text
+        read.setdefault(_as_unicode(name), []).append(field)
     await form.close()
-    return {name: values[0] if len(values) == 1 else values for name, values in read.items()}
+    return _single(read)
 
 
 def error_response(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
