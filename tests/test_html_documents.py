@@ -136,6 +136,8 @@ def test_untidy_pages_are_read() -> None:
         ("<div><span translate=no>Foo</div>One", ["One"]),
         ("<div translate=no><ul><li>a<li>b</ul></div>One", ["One"]),
         ("One<pre>code", ["One"]),
+        ("<p TRANSLATE=NO>Foo<p Class='a NoTranslate'>Foo<p>One", ["One"]),
+        ('<a href="notranslate.html">One</a><p title=x data-x="notranslate">Two', ["One", "Two"]),
     ],
 )
 def test_what_must_not_be_translated_ends_where_browsers_end_it(page: str, expected: list[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from mtformer.text.words import Span
-from mtformer.translate.documents.html import HIDDEN
+from mtformer.translate.documents.html import HIDDEN, UNTRANSLATED
 from mtformer.translate.documents.markup_tokens import TokenKind, read_markup
 from mtformer.translate.markup.scanner import BLOCKS
 from mtformer.translate.plan import Plan
@@ -15,7 +15,6 @@ from mtformer.translate.translator import Translator
 
 _STAND_IN = re.compile(r"<(?:code>|hr )(\d+)(?:</code)?>")  # elements that translations have unchanged
 _BLOCK_TAG = re.compile(rf"(</?(?:{'|'.join(sorted(BLOCKS))})\b[^<>]*>)", re.IGNORECASE)
-_UNTRANSLATED = re.compile(r"""\s(?:translate=["']?no\b|class=["'][^"']*\bnotranslate\b)""", re.IGNORECASE)
 
 
 class Protected:
@@ -58,7 +57,7 @@ def _elements(text: str, tags: Collection[str]) -> Iterator[tuple[str, Span]]:
     while number < len(source.tokens):
         kind, name, _, _ = source.tokens[number]
         is_whole = kind is TokenKind.START and number in source.ends
-        if is_whole and (name in tags or _UNTRANSLATED.search(source.written(number))):
+        if is_whole and (name in tags or UNTRANSLATED.search(source.written(number))):
             yield name, source.span(number)
             number = source.end(number)
         number += 1

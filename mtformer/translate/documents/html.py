@@ -29,7 +29,9 @@ _DESCRIPTIONS = frozenset(
 )
 _ONE_LINE = {"title": " / ", "option": " / ", "textarea": "\n"}  # no tag may stand in these
 _ATTRIBUTE = Writer(_ONE_LINE["title"], lambda text, format: escape(text))
-_NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bnotranslate\b""")
+UNTRANSLATED = re.compile(  # of a tag
+    r"""\s(?:translate\s*=\s*["']?no\b|class\s*=\s*(?:"[^"]*|'[^']*)?\bnotranslate\b)""", re.IGNORECASE
+)
 
 
 def role_in_html(source: MarkupSource, number: int) -> Role:
@@ -38,7 +40,7 @@ def role_in_html(source: MarkupSource, number: int) -> Role:
     role = _ROLES.get(name, Role.INLINE)
     if name == "input":
         return role
-    if kind is TokenKind.START and "translate" in (tag := source.text[start:end]) and _NO_TRANSLATION.search(tag):
+    if kind is TokenKind.START and UNTRANSLATED.search(source.text, start, end):
         return Role.HIDDEN if role in (Role.BLOCK, Role.HIDDEN) else Role.CODE
     if kind is TokenKind.EMPTY and role is Role.INLINE:
         return Role.POINT
