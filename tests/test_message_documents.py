@@ -78,15 +78,20 @@ def test_sentences_wrapped_inside_of_a_message_are_one_unit() -> None:
     assert units(CATALOGUE, "a.po")[-2:] == [text, "Bye."]
 
 
+def test_a_line_of_a_catalogue_may_have_several_parts() -> None:
+    catalogue = 'msgid "the \\"red\\" "  "dog"\nmsgstr {}\n'
+    assert translated(catalogue.format('"" ""'), "a.po").decode() == catalogue.format(r'"THE \"RED\" DOG"')
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ('msgid "a"\nmsgstr "\n', r"a\.po:2: this line is not part of a catalogue: msgstr"),
         ('"a"\n', r"a\.po:1: this line belongs to no message"),
-        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po: the text is not UTF-8: save it in UTF-8"),
+        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po:1: the text is not UTF-8: save it in UTF-8"),
         (
             b'"Content-Type: text/plain; charset=utf-8\\n"\n#\xff',
-            r"a\.po: the text is not UTF-8, its declared encoding",
+            r"a\.po:2: the text is not UTF-8, its declared encoding",
         ),
     ],
 )

@@ -423,7 +423,8 @@ MACHINE TRANSLATION ............................................... 1
 WHAT IT IS GOOD FOR AND WHAT NOT .......................... 2
 1 MACHINE TRANSLATION
 neural networks read a whole sentence at once, instead of one word|
-after the other, as in the past. many people use them every day. in|
+after the other, as in the past. many people use them every day, on|
+12.05.2024 as well. in the middle of the year, and at its end, in|
 Berlin nobody can imagine the work without them. rare words are diffi-|
 cult, as are long sentences, and nobody sees the errors who has not read|
 the original text. so the first part of it, which consists of the pre-|

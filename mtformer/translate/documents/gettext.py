@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 
 _LINE = re.compile(
-    r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
+    r"(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"
+    r'(?P<texts>(?:"(?:[^"\\]|\\.)*"\s*)+)'
 )
-_CHARSET = re.compile(rb'^(?:msgstr )?"Content-Type:[^"]*charset=([\w.-]+)', re.MULTILINE)
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_CHARSET = re.compile(rb'^(?:msgstr )?"Content-Type:[^"]*charset=(?!CHARSET\b)([\w.-]+)', re.MULTILINE)
 _DECLARATION = re.compile(_CHARSET.pattern.decode(), re.MULTILINE)
 _LANGUAGE = re.compile(r'"Language:([^"\\]*)\\n"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -46,14 +49,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     Raises:
         UserError: a line is malformed, or the text is not in the encoding that it declares.
     """
-    found = _CHARSET.search(content)
-    declared = found[1].decode().lower() if found and found[1] != b"CHARSET" else ""
-    encoding = declared or "utf-8"
-    try:
-        text = content.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        advice = ", its declared encoding" if declared else ": save it in UTF-8"
-        raise UserError(f"{settings.name}: the text is not {encoding.upper()}{advice}") from None
+    text, encoding = decoded(content, settings.name, _CHARSET)
     line_end = "\r\n" if "\r\n" in text else "\n"
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
@@ -69,7 +65,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 def _entries(text: str, name: str) -> Iterator[_Entry]:
     entry, key, position = _Entry(), "", 0
     for number, line in enumerate(text.split("\n"), 1):
-        match = _LINE.fullmatch(line.strip().removeprefix("\ufeff"))
+        match = _LINE.fullmatch(line.strip())
         if match is None and line.strip():
             raise UserError(f"{name}:{number}: this line is not part of a catalogue: {line.strip()[:50]}")
         if match is None or match["comment"] is not None or match["key"] in ("msgctxt", "msgid"):
@@ -90,7 +86,9 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
             key = match["key"] or key
             if not key or (match["key"] and key in entry.texts):
                 raise UserError(f"{name}:{number}: this line belongs to no message: {line.strip()[:50]}")
-            entry.texts[key] = entry.texts.get(key, "") + _ESCAPE.sub(_character, match["text"])
+            entry.texts[key] = entry.texts.get(key, "") + _ESCAPE.sub(
+                _character, "".join(_TEXT.findall(match["texts"]))
+            )
             entry.spans[key] = (entry.spans.get(key, (begin, 0))[0], position + len(line.rstrip()))
         position += len(line) + 1
     if entry.texts:

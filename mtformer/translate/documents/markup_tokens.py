@@ -187,6 +187,7 @@ _PREFIXES = {
 }
 XML_ENCODING = re.compile(rb"""\A<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 HTML_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._-]+)""", re.IGNORECASE)
+_DECLARED_BYTES = 2**13  # a declaration stands in the first of them, in gettext after a comment
 _UTF16 = ("utf-16", "utf-32")  # a text that names these in ASCII is in UTF-8, as browsers know
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _NO_ENCODINGS = frozenset(["undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"])  # of files
@@ -209,18 +210,24 @@ def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCO
     The byte order mark of UTF-16 is the first character of the text.
 
     Raises:
-        UserError: the text is not in this encoding, which the message names.
+        UserError: the text is not in this encoding; the message names it and the line.
     """
     encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), None)
-    declared = None if encoding else declaration.search(content[:1024])
+    declared = None if encoding else declaration.search(content[:_DECLARED_BYTES])
     named = declared[1].decode() if declared else encoding or "utf-8"
     found: dict[str, str] = {}
+    where = name
     for each in _encodings(named) if declared else [named]:
-        with suppress(UnicodeError, LookupError):
+        try:
             found[each] = content.decode(each)
+        except UnicodeDecodeError as error:
+            n_before = content.count(b"\n", 0, error.start)
+            where = f"{name}:{n_before + 1}"
+        except (UnicodeError, LookupError):
+            pass  # it is no encoding of texts
     if not found:
         advice = ", its declared encoding" if declared else ": save it in UTF-8"
-        raise UserError(f"{name}: the text is not {named.upper().removesuffix('-SIG')}{advice}")
+        raise UserError(f"{where}: the text is not {named.upper().removesuffix('-SIG')}{advice}")
     best = next((each for each, text in found.items() if not _CONTROL.search(text)), next(iter(found)))
     return found[best], best
 

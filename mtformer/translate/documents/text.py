@@ -17,7 +17,8 @@ from mtformer.translate.documents.seam import Settings, TextDocument
 
 _SHORT = 40  # columns: shorter lines say nothing about the width of a page
 _FULL = 0.9  # of the longest lines of a page: how far full lines reach, since letters are not of one width
-_ITEM = re.compile(r"[-–—*•▪◦·‣]\s|[(\[]?(?:\d{1,3}|[A-Za-z])[.)\]](?:\s|\d)")  # or a section, or a reference
+# Or a section or a reference, but not a date.
+_ITEM = re.compile(r"[-–—*•▪◦·‣]\s|(?!\d\d?\.\d\d?\.\d{4})[(\[]?(?:\d{1,3}|[A-Za-z])[.)\]](?:\s|\d)")
 _ENTRY = re.compile(r"(?<!\.)(?<!\. )(?:\. ?){3,}+\w+\Z")  # of a table of contents
 _AFTER_PARTS = frozenset("and or und oder bzw. sowie en of och eller".split())  # of words, as in pre- and post-war
 _UNSPACED = re.compile(f"[{CHARACTER_WORDS}]{{2}}")
