@@ -397,6 +397,20 @@ def test_targets_keep_lines_segments_and_attributes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "xliff",
+    [
+        "<xliff version='1.2'><file source-language='{}'><trans-unit><source>Dogs</source></trans-unit></file></xliff>",
+        "<xliff version='2.0' srcLang='{}'><file><unit><segment><source>Dogs</source></segment></unit></file></xliff>",
+    ],
+)
+def test_files_in_another_source_language_are_refused(xliff: str) -> None:
+    with pytest.raises(UserError, match=r"a\.xlf names fr-CA as the language of its texts, not en"):
+        translated(xliff.format("fr-CA"), "a.xlf")
+    for language in ("en-GB", "ENG", "unknown"):
+        assert units(xliff.format(language), "a.xlf") == ["Dogs"]
+
+
 def test_files_in_another_target_language_are_refused() -> None:
     xliff = (
         "<xliff version='1.2'><file target-language='{}'><trans-unit><source>A dog</source></trans-unit></file></xliff>"

@@ -114,7 +114,7 @@ class _Exchange:
     def xliff1(self) -> Iterator[Block]:
         """Yield the units of XLIFF 1.2."""
         for file in self.source.elements("file"):
-            self._name_language(file, "target-language")
+            self._name_languages(file, "source-language", "target-language")
             for unit in self._allowed(file, "trans-unit"):
                 src, tgt = self.first(unit, "source"), self.first(unit, "target")
                 if src is None or self.source.attributes(unit).get("approved") == "yes":
@@ -128,7 +128,7 @@ class _Exchange:
     def xliff2(self) -> Iterator[Block]:
         """Yield the units of XLIFF 2."""
         [root] = self.source.elements("xliff")
-        self._name_language(root, "trgLang")
+        self._name_languages(root, "srcLang", "trgLang")
         for unit in self._allowed(root, "unit"):
             for segment in self.source.elements("segment", within=unit):
                 src, tgt = self.first(segment, "source"), self.first(segment, "target")
@@ -152,11 +152,13 @@ class _Exchange:
                 number = self.source.end(number)
             number += 1
 
-    def _name_language(self, number: int, attribute: str) -> None:
-        """Set the target language in an attribute of a tag, unless it is set already."""
-        language = self.settings.new_target_language(self.source.attributes(number).get(attribute, ""))
+    def _name_languages(self, number: int, src: str, tgt: str) -> None:
+        """Check the source language in an attribute of a tag, and set the target language in another one."""
+        attributes = self.source.attributes(number)
+        self.settings.require_source_language(attributes.get(src, ""))
+        language = self.settings.new_target_language(attributes.get(tgt, ""))
         if language is not None:
-            self._set(number, attribute, language)
+            self._set(number, tgt, language)
 
     def _set(self, number: int, attribute: str, value: str) -> None:
         """Set an attribute of a tag."""

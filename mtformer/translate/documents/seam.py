@@ -50,6 +50,19 @@ class Settings:
             )
         return self.tgt_lang
 
+    def require_source_language(self, named: str) -> None:
+        """Check the language that a file declares for its texts, if it is known what the model reads.
+
+        Raises:
+            UserError: it is another one.
+        """
+        languages = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
+        if len(set(languages)) == 2:
+            raise UserError(
+                f"{self.name} names {named.strip()} as the language of its texts, not {self.src_lang}: take a model "
+                "of that language, or correct the language in it"
+            )
+
 
 class TextDocument:
     """A document that is one text.
