@@ -33,6 +33,7 @@ _CODES = {
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
     "password": r"(?<![^\s\"'„“”‘«(:])(?=[A-Za-z0-9]+[!#-&*+=?@^~]+[A-Za-z0-9]+[!#-&*+=?@^~])"  # Xy7$kL9!pQ
     r"(?=\S*[A-Za-z])(?=[^\s0-9]*[0-9])[A-Za-z0-9!#-&*+=?@^~_.-]+(?<![.!?])",
+    "version": rf"{_START}[vV]?[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "word with digits": rf"{_START}(?:(?!(?:{CURRENCY})[0-9])[A-Za-z]+[0-9][A-Za-z0-9]*(?:,[0-9]{{3}})*"  # mp3
     r"|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # COVID-19
     rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}{_TAIL_END}",  # 3D
@@ -49,7 +50,6 @@ _CODES = {
     "MAC": rf"{_START}{_HEX}{{2}}(?::{_HEX}{{2}}){{5}}{_END}",
     "hexadecimal": rf"{_START}(?:0x{_HEX}+|[0-9]+[a-f]+[0-9][0-9a-f]*){_END}",  # also 3f2a9c1 and 1e5
     "power": rf"{_START}(?:[0-9]+\^-?[0-9]+|[0-9](?:\.[0-9]+)?e[+-]?[0-9]+){_END}",  # 10^6, 1.5e-5
-    "version": rf"{_START}[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "host": rf"{_START}localhost:[0-9]+{_END}",
     # But not German jede_r and lehrer_innen.
     "identifier": rf"{_START}(?:(?=[A-Za-z0-9-]*_)(?=[A-Za-z_-]*[0-9])[A-Za-z]+(?:[-_]+[A-Za-z0-9]+)+"  # My_Var2
