@@ -172,6 +172,7 @@ model["layers"](torch.ones(1, 2)).sum().backward()
 for name in ("adam", "adamw", "muon"):
     for optimizer in make_optimizers(model, TrainingConfig(optimizer=name)):
         optimizer.step()
+        optimizer.zero_grad()
 sys.exit("torch._dynamo" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

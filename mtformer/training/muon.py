@@ -24,7 +24,9 @@ class Muon(torch.optim.Muon):
     together, each of those that a weight stacks on its own, and each matrix of a sharded model as a whole.
     """
 
-    add_param_group = inspect.unwrap(torch.optim.Muon.add_param_group)  # its wrapper imports torch's compiler
+    # Without torch's wrappers, which import the compiler.
+    add_param_group = inspect.unwrap(torch.optim.Muon.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Muon.zero_grad)
 
     def __init__(
         self,

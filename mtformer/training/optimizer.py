@@ -24,6 +24,7 @@ class _Adam(torch.optim.Adam):
     """Adam without torch's wrappers of its methods, which import the compiler and so delay each start by a second."""
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
 
