@@ -130,6 +130,11 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("An un<b>believ</b>able <b>A</b>nna.", "Eine unglaubliche Anna.", "0-0 1-1 2-2",
          "Eine <b>unglaubliche</b> <b>A</b>nna."),
         ("20 m<sup>2</sup> large", "Große 20 m", "0-1 1-2 2-0", "Große 20 m<sup>2</sup>"),
+        ("It is **€5**.", "Es sind 5 €.", "0-0 1-1 2-2", "Es sind **5 €**."),
+        ("Es sind **5 €**.", "It is €5.", "0-0 1-1 2-2", "It is **€5**."),
+        ("Es sind **5 €.**", "It is €5.", "0-0 1-1 2-2", "It is **€5.**"),
+        ("Es sind <b>5</b> €.", "It is €5.", "0-0 1-1 2-2", "It is €<b>5</b>."),
+        ("Es sind <b>5 €</b>.", "It is five.", "0-0 1-1 2-2", "It is <b>five</b>."),
     ],
 )  # fmt: skip
 def test_marks_follow_the_words_that_they_belong_to(text: str, translation: str, pairs: str, expected: str) -> None:

@@ -1,6 +1,7 @@
 """The words of a text and the punctuation beside them, between which marks go."""
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +31,11 @@ class Atom:
     def end(self) -> int:
         """Where it ends."""
         return self.start + len(self.text)
+
+    @property
+    def is_currency(self) -> bool:
+        """Whether it is the sign of a currency, which stands before a number or after it."""
+        return not self.is_word and unicodedata.category(self.text) == "Sc"
 
 
 _PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]")

@@ -221,13 +221,20 @@ class Projection:
     def _with_punctuation_of(self, inside: range, stretch: range, within: range) -> range:
         """Move the ends of a stretch to have as much punctuation there as the source atoms ``inside``, if possible.
 
-        ``<b>red,</b>`` becomes ``<b>rot,</b>``, and ``<b>red</b>,`` becomes ``<b>rot</b>,``.
+        ``<b>red,</b>`` becomes ``<b>rot,</b>``, and ``<b>red</b>,`` becomes ``<b>rot</b>,``. The sign of a currency
+        stays with its number: ``<b>5 €</b>.`` becomes ``<b>€5</b>.``.
         """
-        n_before = next(n for n, i in enumerate(inside) if self._src[i].is_word)
-        n_after = next(n for n, i in enumerate(reversed(inside)) if self._src[i].is_word)
+        src = [self._src[i] for i in inside if not self._src[i].is_currency]
+        n_before = next(n for n, atom in enumerate(src) if atom.is_word)
+        n_after = next(n for n, atom in enumerate(reversed(src)) if atom.is_word)
         start = self._right_over_punctuation(stretch.start, len(stretch))
-        start = self._left_over_punctuation(start, min(n_before, start - within.start))
         end = self._left_over_punctuation(stretch.stop, stretch.stop - start)
+        if len(src) < len(inside):
+            if end < within.stop and self._tgt[end].is_currency:
+                end += 1
+            elif start > within.start and self._tgt[start - 1].is_currency:
+                start -= 1
+        start = self._left_over_punctuation(start, min(n_before, start - within.start))
         end = self._right_over_punctuation(end, min(n_after, within.stop - end))
         return range(start, end)
 
