@@ -197,7 +197,16 @@ def test_the_summary_of_doubtful_lines_includes_those_before_the_interruption(
         run(job, lambda: cast(Translator, Doubtful(1)))
     caplog.clear()
     run(replace(job, resume=True), lambda: cast(Translator, Doubtful()))
-    assert "check the translation of 2 lines (2, 7): numbers lost (2), loop (1);" in caplog.text
+    assert [record.getMessage() for record in caplog.records[1:]] == [
+        "check the translation of line 2: numbers lost: 2",
+        "check the translation of line 7: loop; numbers lost: 7",
+    ]
+
+
+def test_doubtful_lines_are_summed_up_if_there_are_many(job: TranslationJob, caplog: pytest.LogCaptureFixture) -> None:
+    job.source.path.write_text("line 2\n" * 5 + "line 7\n" + "\n".join(f"line {n}" for n in range(10, 20)))
+    run(job, lambda: cast(Translator, Doubtful()))
+    assert "check the translation of 6 lines (1, 2, 3, 4, 5, …): numbers lost (6), loop (1);" in caplog.text
 
 
 def test_most_translations_are_not_listed_if_they_are_doubtful(
@@ -218,7 +227,7 @@ class Unsure(Reverser):
 
 @pytest.mark.parametrize(
     ("language", "lines"),
-    [("en", "2 lines (1, 3): source not in en (2);"), ("de", "line 2: source not in de"), ("qaa", "")],
+    [("en", "line 1: source not in en"), ("de", "line 2: source not in de"), ("qaa", "")],
 )
 def test_unsure_translations_of_text_in_another_language_are_noted(
     language: str, lines: str, job: TranslationJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -39,7 +39,7 @@ class Tally:
         n_lines: the number of these lines.
         first: the numbers of the first of these lines.
         reasons: the count of each reason.
-        details: the reasons for the first line in full.
+        details: the reasons for each of these in full.
     """
 
     n_lines: int = 0
@@ -49,11 +49,12 @@ class Tally:
 
     def add(self, line: int, reasons: Sequence[str]) -> None:
         """Count a line, unless there are no reasons; details after a colon do not count."""
-        self.details = self.details or list(reasons)
         kinds = dict.fromkeys(reason.split(":")[0] for reason in reasons)
         if kinds:
             self.n_lines += 1
-            self.first += [line] if len(self.first) < _LINES_SHOWN else []
+            if len(self.first) < _LINES_SHOWN:
+                self.first.append(line)
+                self.details.append("; ".join(reasons))
             self.reasons |= {kind: self.reasons.get(kind, 0) + 1 for kind in kinds}
 
     @property

@@ -144,15 +144,15 @@ class TranslationJob(Job[Paragraph]):
         if (reused := tallies[_REUSED]).n_lines:
             log.info("from the translation memory: %s, %s", self.places(reused), reused)
         doubtful = tallies[_DOUBTFUL]
-        if doubtful.n_lines == 1:
-            [line] = doubtful.first
-            log.warning("check the translation of %s: %s", self.place(line), "; ".join(doubtful.details))
+        if doubtful.n_lines == len(doubtful.first):
+            for line, reasons in zip(doubtful.first, doubtful.details, strict=True):
+                log.warning("check the translation of %s: %s", self.place(line), reasons)
         elif doubtful.n_lines > max(_FEW, tallies[_ALL].n_lines / 2):
             log.warning(
                 "most translations are doubtful, %s of %s: %s; the model reads another language or knows too little",
                 *(f"{doubtful.n_lines:,}", f"{tallies[_ALL].n_lines:,} {self.unit}", doubtful),
             )
-        elif doubtful.n_lines:
+        else:
             log.warning("check the translation of %s: %s%s", self.places(doubtful), doubtful, self.hint)
 
     def place(self, number: int) -> str:
