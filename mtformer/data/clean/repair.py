@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
@@ -28,13 +29,13 @@ _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
 _TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
-_OF_MANY_CHARACTERS = ("cp932", "cp949", "cp950", "gb18030")  # most of which are rare in any text
+_OF_MANY_CHARACTERS = ("euc_jp", "cp932", "cp949", "cp950", "gb18030")  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
 _MOST_TIMES = 4  # that a text may have been escaped
-_CODE_PAGES = {  # of Windows; others write Windows-1252
-    language: encoding
-    for encoding, languages in (
+_CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be; others write Windows-1252
+    language: encodings.split()
+    for encodings, languages in (
         ("cp1250", "bs cs hr hu pl ro sk sl sq"),
         ("cp1251", "be bg mk ru sr uk"),
         ("cp1253", "el"),
@@ -44,7 +45,7 @@ _CODE_PAGES = {  # of Windows; others write Windows-1252
         ("cp1257", "et lt lv"),
         ("cp1258", "vi"),
         ("cp874", "th"),
-        ("cp932", "ja"),
+        ("euc_jp cp932", "ja"),
         ("cp949", "ko"),
         ("gb18030", "zh"),
     )
@@ -91,11 +92,17 @@ def _letters_beyond_ascii(text: str) -> list[str]:
     return [] if text.isascii() else [each for each in text.lower() if not each.isascii() and each.isalpha()]
 
 
-def _code_page(language: str) -> str:
-    """Return the encoding that Windows had for a language before Unicode."""
+def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
+    """Read bytes in the encoding that a language had before Unicode; return the text and the encoding, None if none."""
+    code_pages = _CODE_PAGES.get(base_language(language), ["cp1252"])
     if _TRADITIONAL.search(language):
-        return "cp950"
-    return _CODE_PAGES.get(base_language(language), "cp1252")
+        code_pages = ["cp950"]
+    elif "Latn" in language and code_pages == ["cp1251"]:  # Serbian
+        code_pages = ["cp1250"]
+    for code_page in code_pages:
+        with suppress(UnicodeDecodeError):
+            return raw.decode(code_page), code_page
+    return None
 
 
 def decoded(text: str, language: str, letters: Letters) -> str:
@@ -108,13 +115,11 @@ def decoded(text: str, language: str, letters: Letters) -> str:
         return text
     n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
     if n_escaped:
-        raw, code_page = bytes_of(text), _code_page(language)
-        if 2 * n_escaped < sum(byte > 0x7F for byte in raw):
+        raw = bytes_of(text)
+        read = _read_in_code_page(raw, language)
+        if not read or 2 * n_escaped < sum(byte > 0x7F for byte in raw):
             return text
-        try:
-            found = raw.decode(code_page)
-        except UnicodeDecodeError:
-            return text
+        found, code_page = read
         if code_page not in _OF_MANY_CHARACTERS and not letters.are_usual(found):
             return text
         text = found
