@@ -148,6 +148,7 @@ def test_tables_agree_with_each_other(place: Project) -> None:
     assert latex.endswith("\\bottomrule\n\\end{tabular}\n")
     text = place.mtformer(*command, "text").stdout
     assert re.search(rf"a_b\.txt +{re.escape(bleu)} ", text)
+    assert f"ref.txt: 8 sentences, fingerprint {shown['fingerprint']} of the references alone\n" in text
     written = place.mtformer(*command, "latex", "--output", "table.tex")
     assert written.stdout == ""
     assert (place.folder / "table.tex").read_text(encoding="utf-8") == latex

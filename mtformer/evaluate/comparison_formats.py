@@ -118,8 +118,10 @@ def _table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
 def _notes(result: SystemsComparison) -> list[str]:
     """Name the test set, and explain the cells of the table."""
     comparison, test_set = result.comparison, result.test_set
+    of_references = "" if any(test_set.sources) else " of the references alone"
     return [
-        f"{test_set.name}: {counted(comparison.n_sentences, 'sentence')}, fingerprint {test_set.fingerprint[:12]}",
+        f"{test_set.name}: {counted(comparison.n_sentences, 'sentence')}, fingerprint {test_set.fingerprint}"
+        + of_references,
         "In parentheses: 95 % confidence intervals. "
         f"* marks systems that differ from {comparison.systems[0]} (p < 0.05 in both tests).",
         *(["Of several seeds: mean ± standard deviation."] if result.groups else []),
