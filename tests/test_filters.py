@@ -130,9 +130,11 @@ def test_chinese_and_english() -> None:
         ("他11点33分离开", "He left at 11:33."),
         ("火车8点45开", "The train leaves at 8:45."),
         ("90年代很冷", "It was cold in the 1990s."),
+        ("这句出自马太福音第5章第17节", "Yeah, that is Matthew 5:17."),
     ]
     bad = [
         ("1850年代很冷", "It was cold in the 1950s."),
+        ("他们为什么不要六千万而要800万", "Why did they not take 60 million but 80?"),
         ("Where did you go last night?", "Where did you go last night?"),
         ("I have been waiting for you.", "I have waited for you."),
         ("我今天想去北京看我的朋友", "我今天想去北京看我的朋友"),

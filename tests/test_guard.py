@@ -107,6 +107,8 @@ def german(tokenizer: Tokenizer) -> Guard:
         ("The lake is 312.25 km wide.", "Der See ist 312 durch die 25.", "numbers lost: 312.25"),
         ("In 1980 a dog ran.", "Ein Hund rannte 80 Meter.", "numbers lost: 1980"),
         ("At 2.30 pm a dog runs.", "Um 14.45 Uhr läuft ein Hund.", "numbers lost: 2.30"),
+        ("The train leaves at 10:45.", "Der Zug fährt um 10:15 Uhr ab.", "numbers lost: 10:45"),
+        ("In the 1850s dogs ran.", "In den 1950er Jahren liefen Hunde.", "numbers lost: 1850"),
         ("There are 1,900 dogs.", "Es gibt neun Hunde.", "numbers lost: 1,900"),
         (f"No. {'7' * 5_000}", "Nr. 7", f"numbers lost: {'7' * 5_000}"),
         (SOURCE, "Zwei Hunde spielen im Schneё", "stray characters: ё"),

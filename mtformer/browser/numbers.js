@@ -161,7 +161,7 @@ class Counterpart {
     if (parts.length) return this.hasBoth(end, n, parts[0]);
     const isHalf = whole === HALF && matchAt(PERCENT, this.text, end) !== null;
     if ((isHalf || MINUTES.includes(whole)) && this.words.haveParts(this.counterpart)) return true; // half an hour
-    const ofDecade = matchAt(DECADE, this.text, end) ? [n % 100, 1900 + (n % 100)] : [];
+    const ofDecade = matchAt(DECADE, this.text, end) ? [n >= 100 ? n % 100 : 1900 + n] : [];
     const ofCentury = this.hasCenturies ? [n >= 100 ? Math.floor(n / 100) + 1 : 100 * (n - 1)] : [];
     return [...this.hours(n), ...ofDecade, ...ofCentury].some((number) => this.has(number));
   }
@@ -180,8 +180,7 @@ class Counterpart {
     const n = Number(part);
     const digits = Array.from(part.replace(/0+$/, ""), Number);
     if (hasParts || this.has(n) || digits.every((digit) => this.has(digit))) return true;
-    if (this.hasDates && n <= MONTHS && this.text.startsWith(".", end)) return true;
-    return part.length === 2 && [60 - n, Math.abs(30 - n)].some((minutes) => this.has(minutes));
+    return this.hasDates && n <= MONTHS && this.text.startsWith(".", end);
   }
 
   /** A number, and the same hour on a clock of 12 or 24 hours. */

@@ -41,16 +41,16 @@ ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
 ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
 
 
-def lost_numbers(source: str, translation: str, languages: Sequence[str] | None = None) -> list[str]:
+def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
     """Return the numbers of ``source`` that ``translation`` lacks.
 
-    It may spell them out: those up to twelve without ``languages``, else those whose words it has. Small numbers count
-    as lost if the words of the target language are known here, or if the translation has another number instead. A 1,
-    which may go with a singular, counts only if the translation spells out another number.
+    It may spell them out. Small numbers count as lost if the words of the target language are known here, or if the
+    translation has another number instead. A 1, which may go with a singular, counts only if the translation spells out
+    another number.
     """
     lost = _missing_in(translation, source, languages)
     uncounted = [number for number in lost if number.may_be_a_word]
-    if uncounted and languages and (number_words(languages[1]) or _missing_in(source, translation, languages[::-1])):
+    if uncounted and (number_words(languages[1]) or _missing_in(source, translation, languages[::-1])):
         counts_ones = _spells_out_another(source, translation, languages)
         uncounted = [number for number in uncounted if not _is_counted(number, source, counts_ones=counts_ones)]
     starts = {number.start for number in uncounted}
@@ -81,12 +81,12 @@ def _is_counted(number: Number, text: str, *, counts_ones: bool) -> bool:
     return (int(number.value) > 1 or counts_ones or not number.text.isdigit()) and is_apart  # as in 1 million
 
 
-def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) -> list[Number]:
+def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[Number]:
     """Return the numbers of ``text`` that ``counterpart`` lacks; the first of those that it has, but not as often.
 
-    ``languages`` are those of ``text`` and ``counterpart``: with them, words are looked for.
+    ``languages`` are those of ``text`` and ``counterpart``.
     """
-    numbers, scales = list(find_numbers(text)), list(_scales_of_slots(text, languages)) if languages else []
+    numbers, scales = list(find_numbers(text)), list(_scales_of_slots(text, languages))
     if not numbers and not scales:
         return []
     there = Counter(number.value for number in find_numbers(counterpart))
@@ -105,9 +105,6 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str] | None) ->
             there[number.value] -= 1
         else:
             missing.append(number)
-    if languages is None:
-        plain = set(map(_plain, +there))
-        return [number for number in reversed(missing) if _plain(number.value) not in plain]
     if len(missing) > _MOST_MISSING:
         return missing[::-1]
     other = _Counterpart(text, counterpart, +there, *languages) if missing else None
@@ -154,7 +151,7 @@ class _Counterpart:
         is_half = whole == _HALF and PERCENT.match(self._text, number.end) is not None
         if (is_half or whole in _MINUTES) and self._words.has_parts(self._counterpart):  # half an hour
             return True
-        of_decade = {n % 100, 1900 + n % 100} if DECADE.match(self._text, number.end) else set()
+        of_decade = {n % 100 if n >= 100 else 1900 + n} if DECADE.match(self._text, number.end) else set()
         of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()
         return any(map(self._has, self._hours(n) | of_decade | of_century))
 
@@ -173,8 +170,7 @@ class _Counterpart:
             return False
         if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):
             return True
-        is_date = self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)
-        return is_date or (len(part) == 2 and any(map(self._has, {60 - int(part), abs(30 - int(part))})))
+        return self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)
 
     def _hours(self, number: int) -> set[int]:
         """Return a number, and the same hour on a clock of 12 or 24 hours."""

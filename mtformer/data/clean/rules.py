@@ -16,6 +16,7 @@ from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.repair import MAYBE_MARKUP, without_markup
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.number_words import LARGEST_SMALL
 from mtformer.text.pairs import SentencePair
 
 PairRule = Callable[[Sequence[SentencePair]], list[bool]]
@@ -42,16 +43,7 @@ _CONTROL = re.compile(  # also private characters
 )
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _DIGIT = re.compile(r"\d")
-_DAY_AND_MONTH = re.compile(r"(?<!\d)(?<!\d[.,:])(\d\d?)\.(?=\d\d?\.(?!\d))")  # 25.8. is August 25
-_RESCALED = re.compile(  # numbers that another language may write with other digits: 1.5 million, 150万; 8:30 p.m.
-    r"(?<!\d)(?<!\d[.,:])\d[\d.,:]*+[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
-    r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
-    re.IGNORECASE,
-)
-_HOUR_SIGN = re.compile(r"(?<=\d)\s?(?:Uhr|h|[点點时時])\s?(?=[0-5]\d(?!\d))")  # 8点45 and 15 h 30 are times
 _CENTURY_OF_RANGE = re.compile(r"(?<!\d)(1[89]|20)(\d\d[-–/])(?=\d\d(?![-–/]?\d))")  # which 2007-13 and 2020/21 lack
-_CENTURY_OF_DECADE = re.compile(r"(?<!\d)\d\d(?=\d0(?:['’]?s\b|ern?\b|年代))")  # which 90s and 90er lack
-_TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
 _TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
 
 
@@ -65,7 +57,7 @@ def pair_rules(src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
         "script": partial(has_wrong_script, src=_script(src_lang), tgt=_script(tgt_lang)),
         "length_ratio": partial(differs_in_length, src_density=_density(src_lang), tgt_density=_density(tgt_lang)),
         "repetition": repeats_itself,
-        "numbers": differs_in_numbers,
+        "numbers": partial(differs_in_numbers, languages=(src_lang, tgt_lang)),
         "urls": partial(differs_in_urls, codes=_codes(src_lang, tgt_lang)),
         "markup": has_markup,
     }
@@ -175,27 +167,17 @@ def _repeats(text: str) -> bool:
     return len(set(pairwise(words))) <= _LEAST_DISTINCT * (len(words) - 1)
 
 
-def differs_in_numbers(pair: SentencePair) -> bool:
-    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out.
-
-    Numbers with a word for a large unit, such as "1.5 million", are left out, 3:30 is the same time as 15:30, 17:00 the
-    same as 17, and the 1990s are the 90s.
-    """
-    if not _DIGIT.search(pair.src) or not _DIGIT.search(pair.tgt):
+def differs_in_numbers(pair: SentencePair, *, languages: Sequence[str]) -> bool:
+    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out."""
+    if not all(map(_DIGIT.search, pair)):
         return False
-    if not (lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src)):
-        return False
-    sides = [_DAY_AND_MONTH.sub(r"\1 ", _RESCALED.sub(" ", side)) for side in pair]
-    sides = [_CENTURY_OF_RANGE.sub(r"\1\2\1", side) for side in sides]
-    if not all(map(_CENTURY_OF_DECADE.search, sides)):
-        sides = [_CENTURY_OF_DECADE.sub("", side) for side in sides]
-    src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", side)) for side in sides)
-    return bool(lost_numbers(src, tgt) and lost_numbers(tgt, src))
+    src, tgt = (_CENTURY_OF_RANGE.sub(r"\1\2\1", side) for side in pair)
+    lost = lost_numbers(src, tgt, languages), lost_numbers(tgt, src, languages[::-1])
+    return all(any(map(_is_large, numbers)) for numbers in lost)
 
 
-def _hour(match: re.Match[str]) -> str:
-    """Return the hour of a clock with 12 hours."""
-    return str(int(match[0]) % 12)
+def _is_large(number: str) -> bool:
+    return not number.isdecimal() or int(number) > LARGEST_SMALL
 
 
 def _codes(*languages: str) -> re.Pattern[str]:
