@@ -17,12 +17,13 @@ with pytest.MonkeyPatch.context() as patch:
 def test_every_check_passes_on_the_processor_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setitem(CHECK["check"].__globals__, "ARCHITECTURES", CHECK["ARCHITECTURES"][:2])
     monkeypatch.setattr("sys.argv", ["gpu_check", "--device", "cpu"])
     with pytest.raises(SystemExit) as ended:
         CHECK["main"]()
     checks, speeds = capsys.readouterr().out.split("\n\n")[1:]
     assert not ended.value.code, checks
-    assert [line.split()[-1] for line in checks.splitlines()] == ["result", *["ok"] * 20]
+    assert [line.split()[-1] for line in checks.splitlines()] == ["result", *["ok"] * 10]
     assert [line.split("  ")[0] for line in speeds.splitlines()] == ["shape", "tiny", "tiny"]
 
 

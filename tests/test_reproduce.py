@@ -123,7 +123,13 @@ def test_results_that_other_processes_record_meanwhile_are_kept(
 def test_a_recipe_is_trained_scored_and_recorded(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    def in_this_process(command: str) -> str:
+        done = project.mtformer(*shlex.split(command)[1:])
+        assert done.status == 0, done.stderr
+        return done.stdout
+
     monkeypatch.chdir(project.folder)
+    monkeypatch.setitem(REPRODUCE["reproduce"].__globals__, "mtformer", in_this_process)
     command = REPRODUCE["training"]("x").replace("configs/x.yaml", str(project.config))
     result = REPRODUCE["reproduce"]("multi30k_en_de", REPRODUCE["Recipe"]("", (command,)), seed=3)
     bundle = project.folder / "runs/reproduce/multi30k_en_de.3/model/model.safetensors"
@@ -143,7 +149,12 @@ def test_a_recipe_is_trained_scored_and_recorded(
 def test_the_time_to_a_bleu_is_measured_beside_the_run_of_the_config(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def in_this_process(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        done = project.mtformer(*command[3:])
+        return subprocess.CompletedProcess(command, done.status, done.stdout)
+
     monkeypatch.chdir(project.folder)
+    monkeypatch.setattr("subprocess.run", in_this_process)
     (project.folder / "runs/config").mkdir(parents=True)
     (project.folder / "runs/config/model.safetensors").write_text("the user's")
     monkeypatch.syspath_prepend(ROOT / "scripts")
