@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from browser import needs_browser, opened
+from browser import Opener, needs_browser
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.report.page import short
@@ -75,10 +75,10 @@ def test_the_curves_are_the_numbers_of_metrics_jsonl(trained: Project, run: Path
 
 
 @needs_browser
-def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> None:
+def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path, opener: Opener) -> None:
     assert trained.mtformer("report", "--no-test", run).status == 0
     validations = lines_of(run, "valid_loss")
-    with opened(run / "report.html") as page:
+    with opener(run / "report.html") as page:
         loss, bleu = page.locator("figure.chart").nth(0), page.locator("figure.chart").nth(1)
         assert "BLEU" in bleu.locator("h3").inner_text()
         bleu.locator("svg").first.focus()
@@ -100,29 +100,29 @@ def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> Non
 
 
 @needs_browser
-def test_the_values_of_a_chart_stay_after_a_tap(trained: Project, run: Path) -> None:
+def test_the_values_of_a_chart_stay_after_a_tap(trained: Project, run: Path, opener: Opener) -> None:
     assert trained.mtformer("report", "--no-test", run).status == 0
-    with opened(run / "report.html", width=360, touch=True) as page:
+    with opener(run / "report.html", width=360, touch=True) as page:
         bleu = page.locator("figure.chart").nth(1)
         bleu.locator("svg").first.tap(position={"x": 52, "y": 60})
         assert bleu.locator(".readout").inner_text().startswith(f"step {lines_of(run, 'valid_loss')[0]['step']},")
 
 
 @needs_browser
-def test_charts_show_values_of_any_size(trained: Project, run: Path) -> None:
+def test_charts_show_values_of_any_size(trained: Project, run: Path, opener: Opener) -> None:
     last = lines_of(run, "grad_norm")[-1]
     with (run / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({**last, "step": last["step"] + 1, "grad_norm": 1.5e30}) + "\n")
     assert trained.mtformer("report", "--no-test", run).status == 0
-    with opened(run / "report.html") as page:
+    with opener(run / "report.html") as page:
         norms, memory = page.locator("figure.chart").nth(4), page.locator("figure.chart").nth(5)
         assert norms.locator(".readout b").inner_text() == "1.50e+30"
         assert memory.locator("svg path").count() == 1
 
 
 @needs_browser
-def test_the_page_fits_a_narrow_window(tested: Path) -> None:
-    with opened(tested / "report.html", width=360, dark=True) as page:
+def test_the_page_fits_a_narrow_window(tested: Path, opener: Opener) -> None:
+    with opener(tested / "report.html", width=360, dark=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
         assert page.locator("figure.chart svg[tabindex]").count() == 9
 
@@ -171,14 +171,14 @@ def test_resumes_and_the_best_step_are_marked(project: Project) -> None:
 
 
 @needs_browser
-def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Path) -> None:
+def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Path, opener: Opener) -> None:
     samples = [
         {"step": 300, "samples": [{"src": HOSTILE, "ref": "das rote Haus", "hyp": "das Haus"}]},
         {"step": 600, "samples": [{"src": HOSTILE, "ref": "das rote Haus", "hyp": f"das rote Haus {HOSTILE}"}]},
     ]
     (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples), encoding="utf-8")
     assert trained.mtformer("report", "--no-test", run).status == 0
-    with opened(run / "report.html") as page:
+    with opener(run / "report.html") as page:
         card, slider = page.locator("#sample-0"), page.locator("#samples input")
         assert page.locator("#samples output").inner_text().startswith("step 600 ")
         assert card.locator("dd").first.inner_text() == HOSTILE
@@ -190,7 +190,7 @@ def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Pat
         assert card.locator(".reference mark").all_inner_texts() == ["rote"]
         assert card.locator(".hypothesis mark").count() == 0
         assert page.locator("img, section b b").count() == 0
-    with opened(run / "report.html", scripts=False) as page:
+    with opener(run / "report.html", scripts=False) as page:
         assert page.locator("#sample-0 .hypothesis mark").all_inner_texts() == [HOSTILE]
         assert page.locator("#sample-0 .reference").inner_text() == "das rote Haus"
         assert page.locator("noscript").first.inner_text() == "Charts are drawn with JavaScript, which is turned off."
@@ -237,8 +237,8 @@ def test_scores_are_those_of_eval_with_intervals_of_sacrebleu(trained: Project, 
 
 
 @needs_browser
-def test_the_worst_sentences_come_first_and_are_text(tested: Path) -> None:
-    with opened(tested / "report.html") as page:
+def test_the_worst_sentences_come_first_and_are_text(tested: Path, opener: Opener) -> None:
+    with opener(tested / "report.html") as page:
         cards = page.locator("#sentences .sentence")
         for number in range(4):
             assert HOSTILE in cards.nth(number).locator("mark.missing").first.inner_text()
@@ -249,11 +249,11 @@ def test_the_worst_sentences_come_first_and_are_text(tested: Path) -> None:
 
 
 @needs_browser
-def test_charts_of_the_test_set_count_every_sentence(tested: Path) -> None:
+def test_charts_of_the_test_set_count_every_sentence(tested: Path, opener: Opener) -> None:
     charts = [chart for chart in page_data(tested / "report.html")["charts"] if "bars" in chart]
     assert [chart["caption"] for chart in charts] == ["30 sentences.", charts[1]["caption"], "30 sentences."]
     assert sum(bar["value"] for bar in charts[2]["bars"]) == 30
-    with opened(tested / "report.html") as page:
+    with opener(tested / "report.html") as page:
         chart = page.locator("#test figure.chart").first
         chart.locator("svg").focus()
         page.keyboard.press("Home")
@@ -530,12 +530,12 @@ def test_a_page_of_the_current_folder_and_another_is_beside_both(run: Path, monk
     assert write_report([run, run.parent / "other"], with_test=False) == run.parent / "report.html"
 
 
-def test_lines_of_several_runs_are_named(trained: Project, run: Path) -> None:
+def test_lines_of_several_runs_are_named(trained: Project, run: Path, opener: Opener) -> None:
     shutil.copytree(run, run.parent / "other")
     assert (
         trained.mtformer("report", "--no-test", run, run.parent / "other", "--output", run.parent / "both.html").status
         == 0
     )
-    with opened(run.parent / "both.html") as page:
+    with opener(run.parent / "both.html") as page:
         assert page.locator("figure.chart").first.locator(".legend li").all_inner_texts() == ["demo", "other"]
         assert page.get_by_text("None: the runs have the same settings").count() == 1
