@@ -283,6 +283,18 @@ def test_marks_of_opendocument_stay_inside_of_their_sentence() -> None:
     assert parts(translated(content, "a.odt", bilingual=True))["content.xml"].decode().count(start) == 1
 
 
+def test_elements_that_a_tab_divides_stay_nested() -> None:
+    paragraph = "<text:p>A <text:span>red <text:a>dog<text:tab/>runs</text:a> to</text:span> me.</text:p>"
+    content = archive(**{"content.xml": re.sub("<office:text>.*</office:text>", paragraph, CONTENT, flags=re.DOTALL)})
+    assert units(content, "a.odt") == ["A <1>red <2>dog", "runs</1> to</2> me."]
+
+    def swap(texts: Sequence[str]) -> list[str]:
+        return [text.translate(str.maketrans("12", "21")) for text in texts]
+
+    written = parts(translated(content, "a.odt", swap))["content.xml"].decode()
+    assert "A red dog<text:span><text:a><text:tab/>runs to me.</text:a></text:span></text:p>" in written
+
+
 def test_opendocument_has_text_in_shapes_and_content_controls() -> None:
     shape = "<draw:ellipse><text:p>A cat</text:p></draw:ellipse>"
     control = "<loext:content-control>dog</loext:content-control>"

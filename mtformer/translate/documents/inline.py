@@ -186,18 +186,25 @@ def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_whole(tokens: Sequence[Token], wanted: Sequence[Mark]) -> bool:
-    """Tell whether each wanted mark occurs once, pairs are nested, and the points of a pair are in order."""
+    """Tell whether each wanted mark occurs once, pairs are nested, and the points of a pair are in order.
+
+    What begins or ends outside of the unit is in order, too, and in no pair.
+    """
     found = [token for token in tokens if isinstance(token, Mark)]
     if sorted(map(id, found)) != sorted(map(id, wanted)) or _points(found) != _points(wanted):
         return False
-    pairs = {mark.pair for mark in wanted if mark.kind is Kind.OPEN}
-    inside: list[int] = []
-    for mark in found:
-        if mark.kind is Kind.OPEN:
-            inside.append(mark.pair)
-        elif mark.kind is Kind.CLOSE and mark.pair in pairs and (not inside or inside.pop() != mark.pair):
-            return False
-    return True
+    return _left_open(found) == _left_open(wanted)
+
+
+def _left_open(marks: Sequence[Mark]) -> list[Mark]:
+    """Return what is left of opening and closing marks without the pairs that are nested."""
+    left: list[Mark] = []
+    for mark in marks:
+        if mark.kind is Kind.CLOSE and left and (left[-1].kind, left[-1].pair) == (Kind.OPEN, mark.pair):
+            left.pop()
+        elif mark.kind in (Kind.OPEN, Kind.CLOSE):
+            left.append(mark)
+    return left
 
 
 def _points(marks: Sequence[Mark]) -> dict[int, int]:
