@@ -310,3 +310,9 @@ def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
 )
 def test_bytes_that_were_not_utf8_are_seen_in_an_argument(argument: str, answer: bool) -> None:
     assert is_utf8(argument) is answer
+
+
+def test_names_of_files_that_are_no_utf_8_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with open_output(None) as file:
+        file.write("a\udcff.docx\n")
+    assert capfdbinary.readouterr().out == b"a\xff.docx\n"

@@ -280,7 +280,8 @@ def open_output(path: Path | None, *, styled: bool = False) -> Iterator[IO[str]]
             if name.endswith(".gz"):
                 raw = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
             kind = _Terminal if is_stdout and raw.isatty() and not styled else io.TextIOWrapper
-            file = stack.enter_context(kind(raw, encoding="utf-8", newline="\n"))
+            # Names of files may be no UTF-8.
+            file = stack.enter_context(kind(raw, encoding="utf-8", errors="surrogateescape", newline="\n"))
             try:
                 yield file
             except BaseException as error:
