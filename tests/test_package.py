@@ -89,7 +89,8 @@ def test_the_installed_command_knows_its_version_and_shows_help(bin: Path, tmp_p
 
 
 def test_the_installed_command_samples_the_phrasebook(bin: Path, tmp_path: Path) -> None:
-    sampled = run(bin / "mtformer", "data", "sample", "builtin:phrasebook", "--pair", "en-zh", "-n", "3", cwd=tmp_path)
+    command = "data sample builtin:phrasebook,split:valid --pair en-zh -n 3"
+    sampled = run(bin / "mtformer", *command.split(), cwd=tmp_path)
     assert [len(line.split("\t")) for line in sampled.splitlines()] == [2, 2, 2]
 
 

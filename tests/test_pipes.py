@@ -154,7 +154,7 @@ def test_a_closed_standard_input_is_an_error_in_a_sentence(monkeypatch: pytest.M
         list(read_lines(Path("-")))
 
 
-@pytest.mark.parametrize(("source", "status"), [("builtin:phrasebook,size:100", 0), ("tsv:nowhere.tsv", 2)])
+@pytest.mark.parametrize(("source", "status"), [("builtin:phrasebook,split:valid", 0), ("tsv:nowhere.tsv", 2)])
 def test_a_closed_standard_error_changes_nothing_else(source: str, status: int) -> None:
     command = [sys.executable, "-m", "mtformer", "data", "sample", source, "--pair", "en-de", "-n", "3"]
     ended = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, check=False)

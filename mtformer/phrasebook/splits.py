@@ -1,7 +1,7 @@
 """Draw the splits of the phrasebook and keep them disjoint."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -43,7 +43,7 @@ def sentences(split: str, size: int, seed: int) -> tuple[Saying, ...]:
 @lru_cache(maxsize=2)  # a run reads its training text three times
 def train(size: int, seed: int) -> tuple[Saying, ...]:
     """Draw ``size`` sentences for training, the same ones for the same ``seed``."""
-    taken = {text for split in HELD_OUT for saying in held_out(split) for text in saying[1:]}
+    taken = _texts(HELD_OUT)
     visitors = {plain(text) for text in LEXICON.visitors}
     drawn = []
     with Progress("drawing sentences", size, unit="sentences") as progress:
@@ -55,19 +55,16 @@ def train(size: int, seed: int) -> tuple[Saying, ...]:
     return tuple(drawn)
 
 
+@cache
 def held_out(split: str) -> tuple[Saying, ...]:
     """Return the 1,000 sentences of a split other than ``train``; they are always the same."""
-    return _held_out()[split]
+    taken = _texts(HELD_OUT[: HELD_OUT.index(split)])
+    return tuple(islice(_new(split, taken), _HELD_OUT_SIZE))
 
 
-@cache
-def _held_out() -> dict[str, tuple[Saying, ...]]:
-    taken: set[str] = set()
-    splits = {}
-    for split in HELD_OUT:
-        splits[split] = tuple(islice(_new(split, taken), _HELD_OUT_SIZE))
-        taken |= {text for saying in splits[split] for text in saying[1:]}
-    return splits
+def _texts(splits: Iterable[str]) -> set[str]:
+    """Return the sentences of splits other than ``train`` in all languages."""
+    return {text for split in splits for saying in held_out(split) for text in saying[1:]}
 
 
 def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterator[Saying]:
