@@ -368,7 +368,7 @@ def test_elements_are_taken_out_and_put_back(text: str, tags: list[str], without
 @pytest.mark.parametrize("part", ["<", "<a", "a", "<a translate=no>", "<x>", "</x>", " class='", "<code>1</code>", '"'])
 def test_the_time_to_take_out_elements_grows_with_the_length_of_a_text(part: str) -> None:
     """Even texts that are made to take long: with a time that grows with the square, one would take minutes."""
-    for text in (part * 100_000, "<" + part * 100_000, "<a" + part * 100_000 + ">"):
+    for text in (part * 30_000, "<" + part * 30_000, "<a" + part * 30_000 + ">"):
         assert Protected(text, ["x"]).restore(text) == text
 
 
