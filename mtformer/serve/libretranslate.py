@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mtformer.serve.detection import detect
 from mtformer.serve.documents import SUFFIXES, fetched, new_name, translate_document
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.http import ParsedRequest, service_of
@@ -81,7 +80,7 @@ async def detect_language(request: Request) -> Response:
     if not text.strip():
         raise ServiceError(400, "Invalid request: missing q parameter")
     async with service.admitted(asked.caller) as admission, admission.in_time():
-        [found] = await asyncio.to_thread(detect, service.models, [text])
+        [found] = await asyncio.to_thread(service.detect, [text])
     return JSONResponse([_shown(*each) for each in found if each[1] >= 0.01] or [_shown(*found[0])])
 
 

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from mtformer.config import LanguagePair
 from mtformer.serve.admission import Admission, Settings
 from mtformer.serve.database import Database
-from mtformer.serve.detection import Guess, detect_sources
 from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.explanations import Explanations
 from mtformer.serve.keys import ANYONE, Caller, Keys, RateLimiter
@@ -30,11 +29,13 @@ from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
 T = TypeVar("T")
+Guess = tuple[str, float]  # a language and its probability
 
 _MOST_WAITING = 500_000  # tokens: what waits behind more would only time out
 _RETRY_AFTER = 5  # seconds, when so much waits
 _MOST_READ = 2  # documents at a time: a large one takes a gigabyte
 _BULK = 0.25  # the weight of files beside other requests
+_MOST_DETECTED = 1_000  # characters of a text that its language is detected by
 
 
 class Service:
@@ -216,8 +217,25 @@ class Service:
         if query.source is not None:
             return [(query.source, 1.0)] * len(texts)
         detected = ["\n".join(texts)] if query.is_one_language else texts
-        guesses = await asyncio.to_thread(detect_sources, self.models, detected, query.target)
+        guesses = await asyncio.to_thread(self._sources, detected, query.target)
         return guesses * len(texts) if query.is_one_language else guesses
+
+    def detect(self, texts: Sequence[str]) -> list[list[Guess]]:
+        """Return the possible languages of each text, among those of the models, the most probable first."""
+        from mtformer.data.clean.language import probabilities  # which imports numpy
+
+        found = probabilities([text[:_MOST_DETECTED] for text in texts], self.models.languages)
+        return [sorted(of_text.items(), key=lambda each: -each[1]) for of_text in found]
+
+    def _sources(self, texts: Sequence[str], tgt_lang: str) -> list[Guess]:
+        """Return the language of each text: one that can be translated to the target language, or the target itself."""
+        languages = self.models.languages
+        sources = [code for code in languages if self.models.direction(code, tgt_lang)]
+        possible = [code for code in languages if code in sources or matches_language(code, tgt_lang)]
+        return [
+            next(guess for guess in guesses if guess[0] in possible) if sources else guesses[0]
+            for guesses in self.detect(texts)
+        ]
 
     async def _prepared(
         self, admission: Admission, query: Query

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from mtformer.text.codes import outside_codes
 from mtformer.text.languages import base_language
@@ -39,7 +39,7 @@ class Casing:
         if sum(map(str.isupper, text)) < 2:
             return None
         restore = self._restore(text)
-        usual = self._true_cased(text, partial(self._form_in, restore=restore))
+        usual = self._true_cased(text, restore)
         # A model trained with data.augment has tokens for capitals, yet knows the usual ones better.
         fewest_saved = 0 if restore is str.upper else 1
         if usual == text or self._n_tokens(text) - self._n_tokens(usual) < fewest_saved:
@@ -68,9 +68,15 @@ class Casing:
         n_small = sum(self._n_tokens(word.lower()) == 1 for word in capitalized)  # words that are not names
         return _title_cased if 2 * n_small >= len(capitalized) else None
 
-    def _true_cased(self, text: str, usual_form: Callable[[str], str]) -> str:
-        """Write the words of ``text`` in their usual forms, and start it as the model knows sentences."""
-        usual = outside_codes(lambda part: _WORD.sub(lambda word: usual_form(word[0]), part), text)
+    def _true_cased(self, text: str, restore: Callable[[str], str] | None) -> str:
+        """Write a text whose capitals ``restore`` makes as the model reads it, and start it as it knows sentences."""
+
+        def usual_form(word: re.Match[str]) -> str:
+            is_titled = len(word[0]) == 1 or word[0][1:].islower()
+            is_usual = restore is str.upper or (restore is _title_cased and is_titled)
+            return self._usual(word[0]) if is_usual else self._undone(word[0])
+
+        usual = outside_codes(lambda part: _WORD.sub(usual_form, part), text)
         first = _FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
         return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
 
@@ -81,12 +87,6 @@ class Casing:
         words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
         n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
         return n_twins > _TWINS * len(words)
-
-    def _form_in(self, word: str, restore: Callable[[str], str] | None) -> str:
-        """Return a word as the model reads it in a text whose capitals ``restore`` makes."""
-        is_titled = len(word) == 1 or word[1:].islower()
-        is_usual = restore is str.upper or (restore is _title_cased and is_titled)
-        return self._usual(word) if is_usual else self._undone(word)
 
     def _undone(self, word: str) -> str:
         """Return a word in capitals in its usual casing if the model knows it so; others, such as US, as they are."""

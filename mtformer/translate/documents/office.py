@@ -7,27 +7,43 @@ from functools import partial
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
 from mtformer.translate.documents.inline import Text
-from mtformer.translate.documents.runs import paragraphs
+from mtformer.translate.documents.runs import Dialect, paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 
+_WORD_TEXT = Dialect(
+    frozenset(["w:p"]),
+    "w:",
+    "<{0}r><{0}br/></{0}r>",
+    frozenset(["br", "cr"]),
+    containers=frozenset("w:hyperlink w:ins w:moveTo w:smartTag w:customXml w:sdt w:fldSimple w:bdo w:dir".split()),
+    dropped=frozenset(["proofErr", "lastRenderedPageBreak", "softHyphen"]),
+)
+_DRAWING = Dialect(frozenset(["a:p"]), "a:", "<{0}br/>", marks_spaces=False)
+_SHEET = Dialect(
+    frozenset(["si", "is"]),
+    "",
+    '<{0}r><{0}t xml:space="preserve">\n</{0}t></{0}r>',
+    dropped=frozenset(["rPh", "phoneticPr"]),  # readings count the characters of the source
+    line_end=r"(?:_x000[dD]_)?\r?\n",
+    code=r"_x[0-9A-Fa-f]{4}_",
+)
 # The parts with text, and how it is written there; those of one pattern in the order of their numbers.
 _WORD = (
-    (r"word/document\d*\.xml", WORD),
-    (r"word/(?:header|footer)\d*\.xml", WORD),
-    (r"word/(?:footnotes|endnotes)\.xml", WORD),
-    (r"word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+    (r"word/document\d*\.xml", _WORD_TEXT),
+    (r"word/(?:header|footer)\d*\.xml", _WORD_TEXT),
+    (r"word/(?:footnotes|endnotes)\.xml", _WORD_TEXT),
+    (r"word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _POWERPOINT = (
-    (r"ppt/slides/slide\d+\.xml", DRAWING),
-    (r"ppt/notesSlides/notesSlide\d+\.xml", DRAWING),
-    (r"ppt/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+    (r"ppt/slides/slide\d+\.xml", _DRAWING),
+    (r"ppt/notesSlides/notesSlide\d+\.xml", _DRAWING),
+    (r"ppt/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _EXCEL = (
-    (r"xl/sharedStrings\.xml", SHEET),
-    (r"xl/worksheets/sheet\d+\.xml", SHEET),
-    (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+    (r"xl/sharedStrings\.xml", _SHEET),
+    (r"xl/worksheets/sheet\d+\.xml", _SHEET),
+    (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _NUMBER = re.compile(r"\d+")
 

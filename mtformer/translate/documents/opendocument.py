@@ -5,10 +5,10 @@ from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
-from mtformer.translate.documents.dialects import CODE_WORD
 from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.runs import CODE_WORD
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 
 _ROLES = {

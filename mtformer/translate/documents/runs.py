@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.dialects import CODE_WORD, Dialect
 from mtformer.translate.documents.flow import between_tags
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.pairs import paired, point
 
+# A word in the name of a style of code, as in SourceCode, Code_20_Block and HTML Preformatted, but not in Postcode.
+CODE_WORD = (
+    "(?:(?<![A-Za-z])(?i:code|preformatted|verbatim|listing)(?![A-Za-z])"
+    "|(?:Code|Preformatted|Verbatim|Listing)(?![a-z]))"
+)
 _CODE_STYLE = re.compile(rf'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*{CODE_WORD}')
 _LANGUAGE = re.compile(
     r'<[\w.-]+:lang\s[^>]*/>|<[\w.-]+:noProof\s*/>|\s(?:lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
@@ -26,6 +30,33 @@ _EMPTY_FORMAT = re.compile(r"<([\w:.-]+)\s*(?:/>|></\1>)")
 _SEEN_ON_SPACES = re.compile(r"<[\w.-]+:(?:u|strike|dstrike|highlight|shd|vertAlign|bdr)\s|\su=")
 _DEPTHS = {"begin": 1, "end": -1}  # how the parts of fields change how many are open
 _TRANSLATED_FIELDS = frozenset(["HYPERLINK", "TOC", "QUOTE"])  # of others, such as PAGE, Word computes the text
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The elements of a paragraph, by their names.
+
+    Attributes:
+        paragraphs: the paragraphs.
+        prefix: the prefix of the other names.
+        line_break: what breaks a line, with the prefix of a document in its places.
+        breaks: the elements that break lines, without the prefix.
+        marks_spaces: whether spaces at the ends of a text count only if its element says so.
+        containers: the elements around runs, such as links.
+        dropped: the elements that a translation does not need, such as marks of misspelled words, without the prefix.
+        line_end: a pattern of line breaks in a text.
+        code: a pattern of escapes for characters that XML does not allow; empty if there are none.
+    """
+
+    paragraphs: frozenset[str]
+    prefix: str
+    line_break: str
+    breaks: frozenset[str] = frozenset(["br"])
+    marks_spaces: bool = True
+    containers: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+    line_end: str = r"\r?\n"
+    code: str = ""
 
 
 @dataclass

@@ -83,13 +83,14 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     longest = max(
         (text_width(_bare(line)) for cue in cues for line in text[cue.start : cue.end].split("\n")), default=0
     )
-    layout = _Layout(text, max(_WIDTH, longest), "\r\n" if "\r\n" in text else "\n", settings.bilingual)
+    width, line_end = max(_WIDTH, longest), "\r\n" if "\r\n" in text else "\n"
     blocks = []
     for group in _sentences(cues):
         unit = _joined([cue.text for cue in group])
         if any(map(str.isalpha, unit)):
             span, part = (group[0].start, group[-1].end), BlockUnit(0, 1, unit, None)
-            blocks.append(Block(span, [Text("")], [part], Writer(), partial(layout.written, group)))
+            written = partial(_written, text, group, width, line_end, bilingual=settings.bilingual)
+            blocks.append(Block(span, [Text("")], [part], Writer(), written))
     return TextDocument(text, encoding, replace(settings, bilingual=False), blocks)
 
 
@@ -186,50 +187,34 @@ def _joined(lines: Sequence[str]) -> str:
     return on_one_line(separator_of(language_of_script(_bare(" ".join(lines)))).join(lines))
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Writes the translation of a sentence into its cues.
+def _written(file: str, cues: Sequence[_Cue], width: int, line_end: str, translation: str, *, bilingual: bool) -> str:
+    """Return cues with their parts of a translation, in bilingual subtitles below their source."""
+    written = ""
+    for number, (cue, part) in enumerate(zip(cues, _divided(translation, cues), strict=True)):
+        between = file[cues[number - 1].end : cue.start] if number else ""
+        source = file[cue.start : cue.end] + line_end if bilingual else ""
+        written += between + source + _wrapped(cue.before + (part or _EMPTY) + cue.after, width, line_end)
+    return written
 
-    Attributes:
-        text: the file.
-        width: the longest line.
-        line_end: the line ending.
-        bilingual: whether each cue keeps its source, above the translation.
-    """
 
-    text: str
-    width: int
-    line_end: str
-    bilingual: bool
-
-    def written(self, cues: Sequence[_Cue], translation: str) -> str:
-        """Return the cues with their parts of a translation, and the source between them."""
-        written = ""
-        for number, (cue, part) in enumerate(zip(cues, _divided(translation, cues), strict=True)):
-            target = self._wrapped(cue.before + (part or _EMPTY) + cue.after)
-            source = self.text[cue.start : cue.end] + self.line_end if self.bilingual else ""
-            between = self.text[cues[number - 1].end : cue.start] if number else ""
-            written += between + source + target
-        return written
-
-    def _wrapped(self, text: str) -> str:
-        """Wrap a text; tags take no columns and stay whole."""
-        bare = _bare(text)
-        breaks, place = set(), 0
-        for line in wrap(bare, self.width, keeps_words=True)[:-1]:
-            place += len(line)
-            breaks.add(place)
-            place += bare.startswith(" ", place)
-        written, opened, place = "", "", 0
-        for match in _TAG_OR_CHARACTER.finditer(text):
-            if match["name"] and not match["slash"]:
-                opened += match[0]  # it begins the next line if there is one
-                continue
-            is_character = not _TAG.fullmatch(match[0])
-            is_broken = is_character and place in breaks
-            written += f"{self.line_end}{opened}{match[0].removeprefix(' ')}" if is_broken else opened + match[0]
-            opened, place = "", place + is_character
-        return written + opened
+def _wrapped(text: str, width: int, line_end: str) -> str:
+    """Wrap a text; tags take no columns and stay whole."""
+    bare = _bare(text)
+    breaks, place = set(), 0
+    for line in wrap(bare, width, keeps_words=True)[:-1]:
+        place += len(line)
+        breaks.add(place)
+        place += bare.startswith(" ", place)
+    written, opened, place = "", "", 0
+    for match in _TAG_OR_CHARACTER.finditer(text):
+        if match["name"] and not match["slash"]:
+            opened += match[0]  # it begins the next line if there is one
+            continue
+        is_character = not _TAG.fullmatch(match[0])
+        is_broken = is_character and place in breaks
+        written += f"{line_end}{opened}{match[0].removeprefix(' ')}" if is_broken else opened + match[0]
+        opened, place = "", place + is_character
+    return written + opened
 
 
 def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
