@@ -178,10 +178,10 @@ def workbook() -> bytes:
     return saved(book)
 
 
-def presentation() -> bytes:
+def presentation(title: str = "A big title") -> bytes:
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[1])
-    slide.shapes.title.text = "A big title"
+    slide.shapes.title.text = title
     slide.placeholders[1].text = "First\nThe second\vpoint"
     slide.notes_slide.notes_text_frame.text = "A note"
     return saved(deck)
@@ -201,6 +201,14 @@ def test_slides_and_notes_are_translated() -> None:
     [slide] = pptx.Presentation(io.BytesIO(translated(presentation(), "a.pptx"))).slides
     assert [shape.text_frame.text for shape in slide.shapes] == ["A BIG TITLE", "FIRST\nTHE SECOND\vPOINT"]
     assert slide.notes_slide.notes_text_frame.text == "A NOTE"
+
+
+def test_tabs_in_a_text_end_units_and_stay() -> None:
+    content = presentation("A name\tits value")
+    assert units(content, "a.pptx")[:2] == ["A name", "its value"]
+    [slide] = pptx.Presentation(io.BytesIO(translated(content, "a.pptx"))).slides
+    assert slide.shapes.title.text_frame.text == "A NAME\tITS VALUE"
+    assert strings(translated(with_strings("<t>A name\tits value</t>"), "a.xlsx")) == [f"{SPACED}A NAME\tITS VALUE</t>"]
 
 
 @pytest.mark.parametrize(

@@ -263,14 +263,14 @@ class _Paragraph:
         self._add(Mark(Kind.CLOSE, ((self._tokens[inside[1]].start, end), after), number))
 
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
-        """Add the text of an element; line-end characters break lines."""
+        """Add the text of an element; characters that end lines break them, and tabs separate sentences."""
         characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
         if self._dialect.marks_spaces and "preserve" not in self._source.written(number):
             characters = characters.strip()
-        line_end, code = self._dialect.line_end, self._dialect.code
-        for place, part in enumerate(re.split(f"({line_end}|{code})" if code else f"({line_end})", characters)):
+        signs = "|".join(filter(None, [self._dialect.line_end, "\t", self._dialect.code]))
+        for place, part in enumerate(re.split(f"({signs})", characters)):
             if place % 2:
-                kind = Kind.LINE if part.endswith("\n") else Kind.POINT
+                kind = {"\n": Kind.LINE, "\t": Kind.BREAK}.get(part[-1], Kind.POINT)
                 self._add(Mark(kind, (part if raw is None else self._written(part, format),)))
             else:
                 self._items += [(text, format) for text in texts(part)]
