@@ -145,6 +145,11 @@ def test_characters_that_have_a_token_stay_as_they_are() -> None:
     assert leaves("你好, 吗?", KnownCharacters(frozenset("你好，吗？ "))) == ["你好， 吗？"]
 
 
+@pytest.mark.parametrize("known", [None, ASCII | {"\u00ad"}])
+def test_soft_hyphens_are_dropped_though_they_have_a_token(known: frozenset[str] | None) -> None:
+    assert leaves("a dan\u00addelion", KnownCharacters(known)) == ["a dandelion"]
+
+
 def test_digits_that_are_raised_or_in_circles_never_join_others() -> None:
     best = restored("10⁶ m², H₂O, ①② or ⑩", KnownCharacters(ASCII))
     assert (best.text, best.notes) == ("10⁶ m2, H2O, ①② or ⑩", ("check: unknown characters: ⁶①②⑩",))

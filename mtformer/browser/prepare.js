@@ -154,6 +154,7 @@ class KnownCharacters {
   }
 
   knows(text) {
+    if (text.includes("\u00ad")) return false; // a soft hyphen tears words apart
     if (!this.known) return !/\p{Cc}/u.test(text);
     for (const character of text) if (!this.known.has(character)) return false;
     return true;

@@ -12,6 +12,7 @@ from mtformer.translate.translation import FLAG
 
 Places = Callable[[str], Collection[int]]  # of characters in a text
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
+_SOFT_HYPHEN = "\u00ad"  # which models may have a token for, but which tears words apart
 # What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
 _ALIKE = {
     **dict.fromkeys("‘’‚‛′ʼ`´", "'"),
@@ -32,7 +33,8 @@ class KnownCharacters:
 
     A character without a token is replaced by the first form of which every character has one: Unicode's
     compatibility mapping (NFKC), what looks the same, the letter without its accents. Invisible characters are dropped,
-    except inside an emoji. Where there is no such form, the character stays, with a note if it is a letter or a digit.
+    except inside an emoji, and so are soft hyphens that the model knows. Where there is no such form, the character
+    stays, with a note if it is a letter or a digit.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class KnownCharacters:
         return self._knows(self._form(" ", character)) or self._knows(character.lower())
 
     def _knows(self, text: str) -> bool:
+        if _SOFT_HYPHEN in text:
+            return False
         if self._known is None:
             return not any(unicodedata.category(character) == "Cc" for character in text)
         return self._known.issuperset(text)
