@@ -255,6 +255,7 @@ def test_an_amount_is_written_as_in_the_target_language(languages: str, text: st
         ("en-de", "Python 3.11 or CPython 3.12, OpenSSL 3.0.", "Python 3.11 or CPython 3.12, OpenSSL 3.0."),
         ("en-fr", "USB 3.2 for HTTP/1.1 and iOS 17.4", "USB 3.2 for HTTP/1.1 and iOS 17.4"),
         ("en-de", "See Section 3.2, or Figures 1.10, 1.12 and 2.1.", "See Section 3.2, or Figures 1.10, 1.12 and 2.1."),
+        ("en-de", "Eqs. (3.2) and (3.4), Rule (2.5 m), Oslo (1.5)", "Eqs. (3.2) and (3.4), Rule (2,5 m), Oslo (1,5)"),
         ("en-cs", "in Ubuntu 22.04-24.04 and fig. 2.1", "in Ubuntu 22.04-24.04 and fig. 2.1"),
         ("zh-de", "第3.2节和图3.1、3.3", "第3.2节和图3.1、3.3"),
         ("en-de", "Only 3.5 of them, about 2.25", "Only 3,5 of them, about 2,25"),

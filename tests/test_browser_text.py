@@ -210,6 +210,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "„Es kostet 2 Mrd.“",
             "£1.5m, $2-3bn, EUR 5 M, 1.5 m, 2bn, 5 M€, 3,5 k€, 100k, -5k, £2.5k, 5k-run, 9 am, 2bn$, 5k€",
             "4.5M, $4.5M, 2.5B, 1.5MB, $100K, 2.5K, $1.2T",
+            "Eqs. (3.2), (3.3) and (3.4), Rule (2.5 m), Oslo (1.5)",
             "$15M, $5 bn, $1.5m-2m, $2bn-3bn, a $50 B&B, $3 B-movie, $5M&M, £9M.2, $20 M, €3m-deal",
             "10x15 cm, 10 x 15 cm, 1920 × 1080, 2x3x4, 2 x 3 x 4 m, 10.5x15, 0x42, 0x1F",
             "3 1/2 cups on 3 1/20, -5 1/2 kg, 2-2 1/2, $5 1/2, ½ kg",

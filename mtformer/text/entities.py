@@ -118,12 +118,14 @@ _NUMBERED = "|".join(
 )
 _NO_NAMES = "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|pH "  # but quantities
 _NAMED = (
-    rf"(?<![{LATIN}])(?:(?:{_NUMBERED}|(?:[Aa]pp|[Aa]rt|[Cc]h|[Ee]q|[Ff]ig|[Nn]o|[Ss]ec|[Tt]ab|[Vv]er)\.|[A-Z]{{2,5}}"
-    r"|(?=[A-Z]*[a-z])[A-Za-z]+[A-Z][A-Za-z]*|(?<=[\w,;)] )[A-Z][a-z]{2,})[ \u00a0]|[A-Za-z]{2,}/)"
+    rf"(?<![{LATIN}])(?:"
+    rf"(?:{_NUMBERED}|(?:[Aa]pp|[Aa]rt|[Cc]h|[Ee]qs?|[Ff]igs?|[Nn]o|[Ss]ec|[Tt]ab|[Vv]er)\.)[ \u00a0]\(?"  # Eq. (3.2)
+    r"|(?:[A-Z]{2,5}|(?=[A-Z]*[a-z])[A-Za-z]+[A-Z][A-Za-z]*|(?<=[\w,;)] )[A-Z][a-z]{2,})[ \u00a0]|[A-Za-z]{2,}/)"
 )
 POINTED = r"\d{1,4}\.\d{1,3}(?:[-–]\d{1,4}\.\d{1,3})?"
 NAMED = re.compile(  # also the second of Sections 3.2 and 3.4
-    rf"(?:(?!{_NO_NAMES}|{CURRENCY}){_NAMED}|(?:[第图表版圖]|版本) ?)(?:{POINTED}(?:,? (?:and|or|to) |, ?|[和、及]))*$"
+    rf"(?:(?!{_NO_NAMES}|{CURRENCY}){_NAMED}|(?:[第图表版圖]|版本) ?)"
+    rf"(?:{POINTED}\)?(?:,? (?:and|or|to) \(?|, ?\(?|[和、及]))*$"
 )
 _LONGEST_NAMED = 60  # characters
 LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
