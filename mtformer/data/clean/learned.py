@@ -19,7 +19,6 @@ A pair must not explain itself: each half of the text is judged by what the othe
         _thresholds                 the scores from which on most pairs are such
 """
 
-import logging
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -31,8 +30,6 @@ from mtformer.data.arrays import Ragged
 from mtformer.data.clean.seen import hashes
 from mtformer.data.clean.words import Association, EncodedPairs, Encoder, Features, Floats, Ints, WordOrder, Words
 from mtformer.text.pairs import SentencePair
-
-log = logging.getLogger(__name__)
 
 MISALIGNED = "misaligned"
 CORRUPTIONS = (MISALIGNED, "truncated", "misordered")
@@ -293,11 +290,7 @@ class LearnedRules:
         if not copies:
             return None
         usual = [_FREE if way == MISALIGNED else 0.0 for way in copies]
-        learned = cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values()), usual))
-        for name, share in learned.shares().items():
-            if share:
-                log.info("%s: an estimated %.1f %% of the text are %s pairs", languages, 100 * share, name)
-        return learned
+        return cls(encoder, taught, list(copies), Classifier.fit(text, list(copies.values()), usual))
 
     @property
     def is_active(self) -> bool:
