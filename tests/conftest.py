@@ -127,6 +127,11 @@ class Result:
     stderr: str
 
 
+def pytest_collection() -> None:
+    """Look for no garbage while tests are imported: it takes seconds, and almost everything stays."""
+    gc.disable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the files that take longest, so that no process waits for another at the end."""
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
@@ -137,6 +142,7 @@ def pytest_collection_finish() -> None:
     """Exempt what has been imported by now from garbage collection, since it stays until the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
