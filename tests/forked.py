@@ -22,6 +22,7 @@ _CONTEXT.set_forkserver_preload(
         "mtformer.report.writing",
         "mtformer.cli.app",
         "torch.distributed.fsdp",
+        "torch._dynamo",  # which sharding imports
     ]
 )
 _SECONDS = 300
