@@ -201,7 +201,7 @@ class HubHandler(BaseHTTPRequestHandler):
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
         if fault.isdecimal():
             status, body = int(fault), b""
-            headers = {"Retry-After": "1"}
+            headers = {"Retry-After": "0"}
         if file and self.command == "GET":
             self.hub.served.append(file)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))

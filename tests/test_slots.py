@@ -238,11 +238,11 @@ def test_texts_without_numbers_stay(text: str) -> None:
 def test_texts_in_which_nothing_can_be_found_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [*"aZé0９½ⅷ三万%@#$€{}()_-/:.,'’ \ue003", "www.", "WWW.", "https://", "a.com", ".pdf", "%(n)s", "pm", "年"]
     generator = Random(1)
-    texts = ["".join(generator.choices(parts, k=generator.randint(1, 9))) for _ in range(20_000)]
+    texts = ["".join(generator.choices(parts, k=generator.randint(1, 9))) for _ in range(8_000)]
     found = [[*entities.find_entities(text, "en")] for text in texts]
     monkeypatch.setattr(entities, "_MAY_BE_FOUND", re.compile(""))
     assert found == [[*entities.find_entities(text, "en")] for text in texts]
-    assert 1_000 < sum(map(bool, found)) < 19_000
+    assert 400 < sum(map(bool, found)) < 7_600
 
 
 def test_each_number_comes_back_once() -> None:
