@@ -63,6 +63,7 @@ def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int
         ("zho_Hans", "gbk", "两只狗在草地上奔跑。"),
         ("zh-TW", "big5", "兩隻狗在草地上奔跑。"),
         ("ja", "cp932", "二匹の犬が走っています。"),
+        ("ja", "cp932", "ｱｲｳｴ"),
         ("ja", "euc_jp", "二匹の犬が走っています。"),
         ("sr_Latn", "cp1250", "Čovek čita knjigu o životu"),
     ],

@@ -33,6 +33,7 @@ _OF_MANY_CHARACTERS = ("euc_jp", "cp932", "cp949", "cp950", "gb18030")  # most o
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
 _MOST_TIMES = 4  # that a text may have been escaped
+_KANA = re.compile("[\u3041-\u30fe]")
 _CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be; others write Windows-1252
     language: encodings.split()
     for encodings, languages in (
@@ -101,7 +102,9 @@ def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
         code_pages = ["cp1250"]
     for code_page in code_pages:
         with suppress(UnicodeDecodeError):
-            return raw.decode(code_page), code_page
+            text = raw.decode(code_page)
+            if code_page != "euc_jp" or _KANA.search(text):  # else, they may be half-width letters
+                return text, code_page
     return None
 
 
