@@ -7,6 +7,7 @@ from random import Random
 
 from mtformer.text.languages import base_language
 from mtformer.text.pairs import SentencePair
+from mtformer.text.words import FIRST_LETTER
 
 _EMOJI = (  # ranges without gaps: faces, animals, hands and things, vehicles, food, celebrations, sports
     *((0x1F600, 0x1F644), (0x1F400, 0x1F43E), (0x1F440, 0x1F4A9), (0x1F680, 0x1F69D), (0x1F337, 0x1F37C)),
@@ -18,7 +19,6 @@ _AS_EMOJI = "\ufe0f"  # shows a sign of older fonts as an emoji
 _OLDER = "❤☀☎✈✔☺✌☕⚡"
 Kind = Callable[[SentencePair, Random], SentencePair | None]
 Upper = Callable[[str], str]
-_FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _LONGEST_SHORT_WORD = 3  # letters, of the words that titles may leave in small letters
 _NEARLY_ALL = 0.9
 _DOTTED = ("tr", "az")  # languages whose i becomes İ
@@ -133,7 +133,7 @@ def _in_title_case(pair: SentencePair, rng: Random, uppers: Sequence[Upper]) -> 
 def _title_cased(text: str, shortest: int, upper: Upper) -> str:
     """Capitalize the first word, and those of at least ``shortest`` letters."""
     return " ".join(
-        _FIRST_LETTER.sub(lambda letter: upper(letter[0]), word)
+        FIRST_LETTER.sub(lambda letter: upper(letter[0]), word)
         if not n or sum(map(str.isalpha, word)) >= shortest
         else word
         for n, word in enumerate(text.split(" "))

@@ -5,27 +5,26 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from mtformer.text.codes import LATIN
+from mtformer.text.codes import GAP, LATIN
 from mtformer.text.dates import END
 from mtformer.text.languages import base_language
 
-_GAP = "[ \u00a0\u202f]?"
 _HOUR, _HOUR_OF_HALF = "(?P<hour>1[0-9]|2[0-4]|0?[0-9])", "(?P<hour>1[0-2]|0?[0-9])"
 _MINUTES = "(?P<minutes>[0-5][0-9])"
 _READ = {  # a time, what follows the last one of several, and what stands between them
     "en": (  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
         rf"{_HOUR_OF_HALF}(?:[:.]{_MINUTES})?",
-        rf"{_GAP}(?P<half>[AaPp])(?:[Mm](?![{LATIN}])|\.[Mm](?:\.(?!{END}))?)",
+        rf"{GAP}(?P<half>[AaPp])(?:[Mm](?![{LATIN}])|\.[Mm](?:\.(?!{END}))?)",
         "to|till|until|and|or|&",
     ),
     "de": (  # 8 Uhr 30, but not "8 Uhr 30 Leute"; 5 h and 5:15 h may be durations
         rf"{_HOUR}(?:[:.]{_MINUTES})?",
-        rf"(?:{_GAP}[Uu][Hh][Rr](?![{LATIN}])(?: (?P<past>[0-5][0-9])"
+        rf"(?:{GAP}[Uu][Hh][Rr](?![{LATIN}])(?: (?P<past>[0-5][0-9])"
         rf"(?![{LATIN}%-]|[.,:/]?[0-9]| (?:[A-ZÄÖÜ%€$]|(?:[ck]?m|k?g|l)(?![{LATIN}]))))?"
-        rf"|(?<=\.[0-5][0-9]){_GAP}h(?![{LATIN}]))",
+        rf"|(?<=\.[0-5][0-9]){GAP}h(?![{LATIN}]))",
         "bis|und|oder",
     ),
-    "fr": (rf"{_HOUR}{_GAP}h{_GAP}{_MINUTES}(?![{LATIN}])", "", "à|et|ou"),
+    "fr": (rf"{_HOUR}{GAP}h{GAP}{_MINUTES}(?![{LATIN}])", "", "à|et|ou"),
 }
 _START = rf"(?<![{LATIN}$€£¥])(?<![0-9][.,:/–-])"
 _DASHES = ("-", "–", "—")

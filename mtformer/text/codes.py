@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+GAP = "[ \u00a0\u202f]?"  # before a unit
 LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
 CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%[sd](?![{LATIN}])"  # {{user}}, ${first}, {0}

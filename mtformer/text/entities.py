@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mtformer.text.clocks import find_clocks
-from mtformer.text.codes import CODES, CURRENCY, LATIN, PLACEHOLDER, SMALL_DIGITS
+from mtformer.text.codes import CODES, CURRENCY, GAP, LATIN, PLACEHOLDER, SMALL_DIGITS
 from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
     UNDETERMINED,
@@ -29,6 +29,7 @@ from mtformer.text.numbers import (
     value_of,
 )
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
+from mtformer.text.words import WORD
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
 MANY, FEW, NAME = "many", "few", "names"
@@ -46,7 +47,6 @@ _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
 _NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
-_GAP = "[ \u00a0\u202f]?"
 SHARING = re.compile(  # before 4 million, which may also go with the 2 of 2 to 4 million
     r"\d ?(?:[-–—&]|to|till|until|and|or|bis|und|oder|à|et|ou|a|y|o|e|tot|en|of|och|eller|až|do|nebo|i|lub|до|и|или)"
     r" ?[$€£¥]?$"
@@ -75,15 +75,15 @@ _RANGE = re.compile(RANGE)
 _FEW_VALUES = ("2", "3", "4")
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
 _SIGNS_BEFORE = "-−–+±~≈<>≤≥"
-IN_FRONT = re.compile(rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){_GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+IN_FRONT = re.compile(rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
-    rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){_GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
+    rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
-BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){_GAP}$")
+BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
-    rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{_GAP}[x×](?={_GAP}{_SIGN}?\d)"
+    rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{GAP}[x×](?={GAP}{_SIGN}?\d)"
 )
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
@@ -92,7 +92,7 @@ _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
 _MINUS_SIGNS = "[−–]"
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
-PRICE = re.compile(rf"[x×].*\d{_GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
+PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
 ALONE = re.compile(r"(?:[,:;!?)\]，：；！？）]|[.。]?$)(?!\d)")  # what follows a 1 that is no article
 _UNIT = (
@@ -102,7 +102,7 @@ _UNIT = (
 _AFTER_DECIMALS = r"(?<=[.,]\d)|(?<=[.,]\d[ \d])|(?<=[.,]\d\d )"  # 9.58s, unlike the 1990s and 18 h
 _PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
-    rf"{_GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{_GAP}\d)"
+    rf"{GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{GAP}\d)"
     rf"|[%％‰℃℉]|°[CF]?(?![{LATIN}])|(?:{_UNIT}|(?:{_AFTER_DECIMALS})[hs])(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
 )
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
@@ -129,7 +129,6 @@ NAMED = re.compile(  # also the second of Sections 3.2 and 3.4
 )
 _LONGEST_NAMED = 60  # characters
 LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
-_WORD = re.compile(r"[^\W\d_]+")
 _SPELLED_OUT = {
     language: {word: value for value, word in enumerate(words, 2)}
     for language, *words in map(
@@ -379,7 +378,7 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 def spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from two to twelve that a text spells out."""
     values = _SPELLED_OUT.get(base_language(language), {})
-    for word in _WORD.finditer(text) if values else ():
+    for word in WORD.finditer(text) if values else ():
         value = values.get(word[0].lower())
         if value is not None:
             yield Entity(word.start(), word[0], f"word {value}", FEW if str(value) in _FEW_VALUES else MANY)

@@ -6,13 +6,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from mtformer.text.codes import GAP
 from mtformer.text.languages import base_language, is_written_with_spaces
 
-_GAP = "[ \u00a0\u202f]?"
 _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
-_NO_MILLION = rf"(?!{_GAP}mil\.)"  # of Czech, also at the end of a sentence
+_NO_MILLION = rf"(?!{GAP}mil\.)"  # of Czech, also at the end of a sentence
 # What does not follow, with and without spaces between words: 5 euro-zone, 1米8 (1.8 m), 5米饭.
 _END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级0-9])"}
 
@@ -45,7 +45,7 @@ def describe_units(language: str) -> dict[str, Any]:
     after_one = {one for one, several in written.values() if one != several}
     several, one = map(_any_of, (units.keys() - after_one, after_one))
     return {
-        "pattern": f"{_NO_TIME}{_NO_MILLION}(?:{_GAP}(?:{several})|{_AFTER_ONE}{_GAP}(?:{one})){_END[has_spaces]}",
+        "pattern": f"{_NO_TIME}{_NO_MILLION}(?:{GAP}(?:{several})|{_AFTER_ONE}{GAP}(?:{one})){_END[has_spaces]}",
         **{"units": units, "written": written, "gap": " " if has_spaces else ""},
     }
 

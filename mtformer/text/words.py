@@ -8,6 +8,8 @@ from itertools import accumulate, pairwise
 from mtformer.text.languages import is_written_with_spaces
 
 WordRule = Callable[[str], bool]
+WORD = re.compile(r"[^\W\d_]+")  # of letters alone
+FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 
 
 def word_rule(language: str) -> WordRule:

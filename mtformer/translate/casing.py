@@ -8,12 +8,12 @@ from functools import cached_property
 from mtformer.text.codes import outside_codes
 from mtformer.text.languages import base_language
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.words import FIRST_LETTER
 from mtformer.translate.replacement import Replacement
 from mtformer.translate.translation import Translation
 
 # Without digits, as those of WH660; the U.S. are one.
 _WORD = re.compile(r"(?:[^\W\d_]\.){2,}|(?<![^\W_])[^\W\d_]+(?:['’][^\W\d_]+)*(?![^\W_])")
-_FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
 _FEWEST_TITLE_WORDS = 3
 _FEWEST_LETTERS_A_TOKEN = 2.5  # of a word that the model knows, unlike an acronym in small letters
@@ -77,7 +77,7 @@ class Casing:
             return self._usual(word[0]) if is_usual else self._undone(word[0])
 
         usual = outside_codes(lambda part: _WORD.sub(usual_form, part), text)
-        first = _FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
+        first = FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
         return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
 
     @cached_property
@@ -121,4 +121,4 @@ def _with_words(note: str, given: Mapping[str, str]) -> str:
 
 
 def _title_cased(text: str) -> str:
-    return _FIRST_LETTER.sub(lambda match: match[0].upper(), text)
+    return FIRST_LETTER.sub(lambda match: match[0].upper(), text)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 
-WORD = re.compile(r"[^\W\d_]+")
+from mtformer.text.words import WORD
+
 _FEWEST = 3  # occurrences of a word that is known
 _MARKS = re.compile("[\u0300-\u036f]")
 _OTHER_LETTERS = str.maketrans("łŁđĐøØħĦı", "lLdDoOhHi")  # which Unicode does not decompose

@@ -8,7 +8,7 @@ from itertools import islice, permutations
 
 import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
 
-from mtformer.data.clean.diacritics import WORD
+from mtformer.text.words import WORD
 
 _ENCODINGS = "sloppy-windows-1250", "sloppy-windows-1252", "iso-8859-2", "mac-roman", "cp850", "sloppy-windows-1251"
 _IN_PLACE = re.compile(r"(?=(.[^\x00-\x7f].))")  # a letter that may be misread, and its neighbours

@@ -8,8 +8,9 @@ again. Both are learned from the corpus itself, which therefore must have them r
 from collections import Counter
 from collections.abc import Sequence
 
-from mtformer.data.clean.diacritics import WORD, Diacritics
+from mtformer.data.clean.diacritics import Diacritics
 from mtformer.data.clean.misreadings import Misreadings
+from mtformer.text.words import WORD
 
 _FEWEST_TEXTS = 500  # that teach anything
 _TOO_FEW = f"learning needs {_FEWEST_TEXTS} good pairs"
