@@ -185,6 +185,9 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
 
 NUMBERS = [
     (("zh", "en"), "3万5狗", "35,000 dogs", ()),
+    (("zh", "en"), "2.5万亿狗", "2.5 trillion dogs", ()),
+    (("zh", "de"), "2万亿狗", "2 Billionen Hunde", ()),
+    (("zh", "en"), "2万亿狗", "2 billion dogs", ("numbers lost: 2万亿",)),
     (("en", "zh"), "80% and 40% of the dogs", "八成和四成狗", ()),
     (("en", "zh"), "80% of the dogs", "七成狗", ("numbers lost: 80",)),
     (("en", "de"), "We play in 2 weeks.", "Wir spielen in vierzehn Tagen.", ()),

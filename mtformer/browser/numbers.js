@@ -7,12 +7,15 @@ const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
 
 // Numbers of Chinese and Japanese in 万 and 亿
 const MYRIAD_SIGNS = new Map(Object.entries({ 万: 10n ** 4n, 萬: 10n ** 4n, 亿: 10n ** 8n, 億: 10n ** 8n }));
-const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n }));
+const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 1000n, 万: 10000n, 萬: 10000n }));
 
 // Numbers that are written otherwise
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
-const SCALES = { thousand: 3, tausend: 3, million: 6, mio: 6, billion: 9, milliarde: 9, mrd: 9, 百: 2, 千: 3 }; // zeros
+const SCALES = { // zeros
+  ...{ thousand: 3, tausend: 3, million: 6, mio: 6, milliarde: 9, mrd: 9 },
+  ...{ billionen: 12, billion: 9, trillion: 12, 百: 2, 千: 3 },
+};
 const DISCOUNT = "折"; // 8折 is 20% off
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALF = "50";

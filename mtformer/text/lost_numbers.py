@@ -15,7 +15,8 @@ from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
 
 _SPACED = re.compile(GROUPS)
 _SCALES = {  # zeros
-    **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "billion": 9, "milliarde": 9, "mrd": 9},
+    **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "milliarde": 9, "mrd": 9},
+    **{"billionen": 12, "billion": 9, "trillion": 12},
     **{"百": 2, "千": 3},
 }
 _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer

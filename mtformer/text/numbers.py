@@ -16,9 +16,11 @@ DIGITS = re.compile(r"\d+|[⁰¹²³⁴-⁹]+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
-_MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000}  # of these: 千 alone is also a kilo, as in 千米
+# Of these, as in 2万亿; 千 alone is also a kilo, as in 千米.
+_MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4}
 _SIGNS = "".join(_MYRIADS)
-_MYRIAD = rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?:[.．]\d{{1,15}})?[十百千]?[{_SIGNS}]"
+_MULTIPLE = "(?:[十百千]|[万萬](?=[亿億]))?"
+_MYRIAD = rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?:[.．]\d{{1,15}})?{_MULTIPLE}[{_SIGNS}]"
 _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
 MYRIADS = rf"(?:{_MYRIAD})+(?:\d{{3,4}}|(?:\d千)?(?:\d百)?(?:\d十)?){_END}"
 SHORT_MYRIADS = rf"\d{{1,2}}[{_SIGNS}]\d{_END}(?![-~～〜–、]\d)"  # 3万5, which is 35,000 in Chinese
@@ -30,7 +32,9 @@ UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the o
     rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
 )
 NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
-IN_MYRIADS = re.compile(rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>[十百千]?)(?P<myriad>[{_SIGNS}]?)")
+IN_MYRIADS = re.compile(
+    rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>{_MULTIPLE})(?P<myriad>[{_SIGNS}]?)"
+)
 
 
 class Number(NamedTuple):
