@@ -37,7 +37,7 @@ N_PAIRS = 3_000
 @cache
 def phrasebook() -> list[SentencePair]:
     """Return sentences, without repetitions."""
-    source = parse_source("builtin:phrasebook,size:6000", "en", "de")
+    source = parse_source("builtin:phrasebook,size:4000", "en", "de")
     return list(dict.fromkeys(ParallelText([source], "en", "de")))
 
 
