@@ -155,6 +155,8 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
         ("score --src a --ref b", "there is no option --ref here: use --tgt"),
         ("translate --src a", "there is no option --src here: use --input"),
         ("train a --lr 3", "there is no option --lr here: use --set training.learning_rate=VALUE"),
+        ("data sample a", "Missing option '--pair'. The languages, as in en-de"),
+        ("report", "Missing argument 'RUN'. The folders of one or more runs"),
         ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
     ],
 )

@@ -95,11 +95,14 @@ def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | No
 
 
 def in_our_words(error: typer.BadParameter) -> str:
-    """Reword a message about a value as for a config; newer versions of typer check values with pydantic."""
+    """Reword a message about a value as for a config, and say what a missing one is.
+
+    Newer versions of typer check values with pydantic.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error.__cause__, ValidationError):
-        return error.message
+        return error.message or (getattr(error.param, "help", None) or "").rstrip(".")
     from mtformer.config.problems import explained
 
     return explained(error.__cause__.errors()[0])
