@@ -218,14 +218,13 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
             f"{text} is a file: to read it, use --input {shlex.quote(text)}; to take its name as the text, pipe it in"
         )
     is_folder = os.path.isdir(text)  # noqa: PTH112 (as above)
+    how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
-        raise UserError(
-            f"{text} is a folder" + (f": to read it, use --input {shlex.quote(text)}" if reads_files else "")
-        )
+        raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
     if _is_path(text):
         raise UserError(f"there is no file {text}")
     if is_folder:
-        log.warning("%s is also a folder: its name is taken as the text", text)
+        log.warning("%s is also a folder: its name is taken as the text%s", text, how_to_read and f"; {how_to_read}")
     elif _ends_like_a_file(text):
         log.warning("there is no file %s: its name is taken as the text", text)
 
