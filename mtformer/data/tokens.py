@@ -341,7 +341,7 @@ class TokenStore:
     def _write(self, folder: Path) -> None:
         """Encode the text and write the arrays of the corpus."""
         drops = deepcopy(self._text.drops)
-        with _RowWriter(folder, self._encoder, _ORIGINS) as out, self._progress() as progress:
+        with _RowWriter(folder, self._encoder, _ORIGINS) as out, self._progress("encoding the text") as progress:
             for chunk, (rows, dropped) in in_order(self._encoder, self._text.chunks()):
                 for index, reason in dropped.items():
                     number = chunk.first + index
@@ -358,7 +358,7 @@ class TokenStore:
         """Encode the varied pairs and write the arrays of the corpus with them."""
         numbers = self.corpus.numbers
         src, tgt = self._sides
-        with _RowWriter(folder, self._encoder) as out, self._progress() as progress:
+        with _RowWriter(folder, self._encoder) as out, self._progress("varying the text") as progress:
             for chunk, changed in in_order(variation, self._text.chunks()):
                 # Of the type of the numbers, lest searchsorted convert all of them.
                 ends = np.array([chunk.first, chunk.first + chunk.size], numbers.dtype)
@@ -368,8 +368,8 @@ class TokenStore:
                 out.append_sides(rows)
                 progress.advance(chunk.size)
 
-    def _progress(self) -> Progress:
-        return Progress("encoding the text", len(self._text), unit="pairs")
+    def _progress(self, task: str) -> Progress:
+        return Progress(task, len(self._text), unit="pairs")
 
 
 class _RowWriter(ArrayWriter):
