@@ -259,6 +259,7 @@ def test_the_newest_run_of_a_folder_is_found_and_named(trained: Project, tmp_pat
         ("runs/confg", "; did you mean runs/config?"),
         ("confg", "; did you mean runs/config?"),
         ("runs/confg/model.safetensors", "; did you mean runs/config?"),
+        ("config.yaml", "; did you mean runs/config?"),
         ("elsewhere/xyz", "; the newest run here is runs/config"),
         ("runs/config/checkpoints", "; the newest run here is runs/config"),
     ],

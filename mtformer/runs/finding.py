@@ -43,7 +43,7 @@ def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
         if bundles := files_of_runs(path, BUNDLE):
             log.info("model: %s%s", bundles[-1], _state(bundles[-1].parent))
             return bundles[-1]
-    elif path.exists():
+    elif path.exists() and path.suffix not in (".yaml", ".yml"):  # a config is no model: its run may be meant
         return path
     source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
     for run in map(RunFolder, (path, *sorted(path.glob("*")))):
