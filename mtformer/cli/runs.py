@@ -123,7 +123,8 @@ def average(
     require_distinct(output, RunFolder(first).parts if is_run else models)
     if is_run:
         if len(models) > 1:
-            raise UserError("give one run's folder, or bundles")
+            bundle = RunFolder(next(filter(Path.is_dir, models))).bundle
+            raise UserError(f"give the folder of one run alone, or bundles, such as {bundle}")
         average_checkpoints(first, output, last=last, best=best)
     else:
         if last is not None or best is not None:
