@@ -286,7 +286,8 @@ def test_bad_files_are_refused_before_anything_is_written(
     two_files: Project, arguments: list[str], message: str
 ) -> None:
     (two_files.folder / "notes.txt").write_text("a\n")
-    (two_files.folder / "packed.en.gz").touch()
+    for name in ("packed.en.gz", "other.en"):
+        (two_files.folder / name).touch()
     before = sorted(two_files.folder.iterdir())
     result = two_files.mtformer("train", *arguments)
     assert result.status == 2
