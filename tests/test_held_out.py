@@ -257,6 +257,7 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
             ["train.en"],
             "not a config; to use it with its translation: mtformer train --src train.en --tgt FILE --to LANG\n",
         ),
+        (["pairs.tsv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{tsv: pairs.tsv}]}\n"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],

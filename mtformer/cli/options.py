@@ -136,6 +136,9 @@ class Texts(Options):
                 raise UserError(
                     f"{config} is a text, not a config; to use it with its translation: mtformer {command} {usage}"
                 )
+            if (kind := config.suffix[1:]) in ("tsv", "csv", "jsonl", "tmx"):
+                data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {config}}}]}}"
+                raise UserError(f"{config} is a text, not a config; write a config that names it, data: {data}")
             return nullcontext(load_config(config, overrides))
         languages = self.src_lang, self.tgt_lang
         if self.src is None and self.tgt is None:
