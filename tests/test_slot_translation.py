@@ -250,6 +250,22 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
         assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", (f"check: numbers or names put back: {added}",))
 
 
+def test_the_work_of_inserting_a_slot_is_limited_in_a_long_translation(characters: Tokenizer) -> None:
+    n_prefixes: list[int] = []
+
+    class Noting(Dropping):
+        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+            n_prefixes.append(sum(len(each.prefix) > 0 for each in requests))
+            return super().submit(requests)
+
+    for half, most in (("is in a", 20), ("is a an in as it at if on no is a an", 1_024 // 72)):
+        n_prefixes.clear()
+        text = f"{half} 12 {half}"
+        found = result(characters, Noting(), lambda planner: planner.plan(text))  # noqa: B023
+        assert found.text == text
+        assert 0 < max(n_prefixes) <= most
+
+
 def test_terms_stay_where_slots_are_inserted(characters: Tokenizer) -> None:
     terms = Terms(Glossary([("a", "b")]), characters, src_lang="en", tgt_lang="de")
     asked: list[Any] = []

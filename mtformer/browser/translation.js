@@ -6,6 +6,7 @@ const WIDEST_BEAM = 16; // of a second search
 const MOST_INSERTED = 4; // tokens: a sentence that lacks more becomes another one
 const MOST_ADDED = 8; // tokens that a translation may grow by with each
 const INSERTION_BEAM = 2;
+const MOST_TRIED = 1_024; // tokens of all prefixes of a translation, roughly: of a long one, few are
 
 /** A model that translates texts. */
 class TextTranslator {
@@ -75,7 +76,7 @@ class TextTranslator {
       const missing = needed.find((id) => !best.ids.includes(id));
       const limit = Math.min(request.limit, best.ids.length + MOST_ADDED);
       const attempts = [];
-      for (let place = 0; place <= best.ids.length; place++) {
+      for (const place of placesToTry(best.ids.length, needed.indexOf(missing), needed.length)) {
         const start = best.ids.slice(0, place);
         if ((hasSpaces || !place) && start.at(-1) !== space) start.push(space);
         yield* this.search({ ...request, limit, prefix: [...start, missing] }, INSERTION_BEAM, attempts);
@@ -214,4 +215,12 @@ function leafOf(plan) {
 /** The ids that a translation of a leaf starts with, given the text. */
 function startIds(start, { slotted }, { tokenizer: { tgt } }) {
   return tgt.encode(slotted ? slotted.emptied(start) : start).slice(0, -1);
+}
+
+/** The positions in a translation to try the needed token of this index at, of so many that are needed. */
+function placesToTry(nTokens, index, nNeeded) {
+  const nPlaces = Math.min(nTokens + 1, Math.max(1, Math.floor(MOST_TRIED / Math.max(1, nTokens))));
+  const middle = Math.floor(((2 * index + 1) * nTokens) / (2 * nNeeded));
+  const start = Math.min(Math.max(0, middle - Math.floor(nPlaces / 2)), nTokens + 1 - nPlaces);
+  return Array.from({ length: nPlaces }, (_, i) => start + i);
 }

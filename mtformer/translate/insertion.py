@@ -11,6 +11,7 @@ from mtformer.translate.plan import Plan, ask
 _MOST_INSERTED = 4  # tokens: a sentence that lacks more becomes another one
 _MOST_ADDED = 8  # tokens that a translation may grow by with each
 _BEAM_SIZE = 2
+_MOST_TOKENS = 1_024  # of all prefixes of a translation that are tried, roughly: of a long one, few are
 
 
 def plan_with_tokens(
@@ -23,8 +24,9 @@ def plan_with_tokens(
 ) -> Plan[Hypothesis]:
     """Search for a translation that contains certain tokens.
 
-    While tokens are missing, the first missing one is tried at each position, and the rest is translated anew with a
-    small beam. The best of these translations has the most needed tokens; among equals, it is the likeliest that fits.
+    While tokens are missing, the first missing one is tried at each position, or in a long translation at those around
+    where it is expected by its order, and the rest is translated anew with a small beam. The best of these translations
+    has the most needed tokens; among equals, it is the likeliest that fits.
 
     Args:
         request: the sentence.
@@ -49,10 +51,19 @@ def plan_with_tokens(
         if not missing or len(missing) > _MOST_INSERTED:
             break
         prefixes = []
-        for start in (best.ids[:place] for place in range(len(best.ids) + 1)):
+        for place in _places(len(best.ids), needed.index(missing[0]), len(needed)):
+            start = best.ids[:place]
             needs_space = (has_spaces or not start) and start[-1:] != [space]
             prefixes.append([*start, *([space] * needs_space), missing[0]])
         limit = min(request.limit, len(best.ids) + _MOST_ADDED)
         results = yield from ask([replace(request, prefix=prefix, limit=limit) for prefix in prefixes])
         best = max(chain.from_iterable(results), key=quality)
     return best
+
+
+def _places(n_tokens: int, index: int, n_needed: int) -> range:
+    """Return the positions in a translation to try the needed token of this index at."""
+    n_places = min(n_tokens + 1, max(1, _MOST_TOKENS // max(1, n_tokens)))
+    middle = (2 * index + 1) * n_tokens // (2 * n_needed)
+    start = min(max(0, middle - n_places // 2), n_tokens + 1 - n_places)
+    return range(start, start + n_places)
