@@ -88,7 +88,8 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
             "a run keeps"
         )
     chosen = checkpoints[:wanted]
-    log.info("averaging the weights at step %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
+    steps = ", ".join(f"step {step_of(path)}" for path in sorted(chosen))
+    log.info("averaging %s: %s", counted(len(chosen), "checkpoint"), steps)
     bundle = load_bundle(RunFolder(run).bundle)
     _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)
 
