@@ -144,6 +144,23 @@ def test_chinese_and_english() -> None:
     assert kept(["all"], bad, ("zh", "en")) == [False] * len(bad)
 
 
+@pytest.mark.parametrize(
+    ("languages", "src", "tgt"),
+    [
+        ("ru-en", "Население 1,5 млн.", "The population is 1,500,000."),
+        ("fr-en", "Il gagne 2,5 milliards d’euros.", "He earns 2,500,000,000 euros."),
+        ("es-en", "20 mil pesos", "20,000 pesos"),
+        ("ko-en", "15억 달러", "$1.5 billion"),
+        ("pl-en", "1,5 mld zł", "1,500 million zł"),
+        ("en-de", "It costs $20k.", "Es kostet 20.000 Dollar."),
+        ("en-de", "20bn", "20.000 Millionen"),
+    ],
+)
+def test_numbers_may_be_written_with_other_digits_and_a_word(languages: str, src: str, tgt: str) -> None:
+    src_lang, tgt_lang = languages.split("-")
+    assert kept(["numbers"], [(src, tgt)], (src_lang, tgt_lang)) == [True]
+
+
 def test_a_language_that_the_identifier_does_not_know_is_never_refused_and_warned_of() -> None:
     pairs = [("This is an English sentence about nothing.", "Dies ist ein deutscher Satz über gar nichts.")]
     assert kept(["language"], pairs, ("tlh", "qaa")) == [True]

@@ -190,6 +190,21 @@ def test_what_a_german_number_counts_is_no_name() -> None:
     assert list(found.fillings.values()) == ["4711", "Qwxy"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hôm qua người ta đã ước rằng trời ẩm ướt ở đó",
+        "Jsem ve škole a chci čaj",
+        "das ist 100%ig!",
+        "costs US$5+US$3 in total",
+        "in 20%+5%rabatt",
+    ],
+)
+def test_small_words_and_amounts_are_no_names(text: str) -> None:
+    found = with_slots(text, "vi", "en", n_tokens=len)
+    assert found is None or not set(found.fillings) & set(OF_KIND[entities.NAME])
+
+
 @pytest.mark.parametrize("name", ["Nguyễn Thị Mai", "Ionuț Țîrlea", "Əli Məmmədov", "Đặng Văn Lâm", "Hà Nội"])
 @pytest.mark.parametrize("text", ["In {} it rains.", "Wir trafen {} am Abend."])
 def test_names_are_kept_with_all_letters_of_the_latin_alphabet(text: str, name: str) -> None:
@@ -325,7 +340,10 @@ def test_numbers_of_thousands_of_digits_come_back(text: str) -> None:
     assert found.filled([found.text]) == [text.replace(",", ".")]
 
 
-@pytest.mark.parametrize(("text", "language"), [("Ab " * 20_000, "de"), ("a" * 100_000, "en"), ("a." * 50_000, "en")])
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Ab " * 20_000, "de"), ("a" * 100_000, "en"), ("a." * 50_000, "en"), ("(a!a!" * 20_000, "en")],
+)
 def test_long_texts_are_searched_in_linear_time(text: str, language: str) -> None:
     """Else a request could hold a server for minutes."""
     assert with_slots(text, language, "fr", n_tokens=lambda word: len(word) - 1) is None

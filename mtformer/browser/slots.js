@@ -151,11 +151,12 @@ class SlotMaker {
     const found = Array.from(text.matchAll(hasNouns ? CAPITALIZED_IN_GERMAN : CAPITALIZED)).flatMap(({ 0: group, index }) => {
       const words = Array.from(group.matchAll(NAME_WORD));
       for (const word of words) word.index += index;
-      const later = words.filter((word) => word.index);
+      const later = words.filter(({ 0: word, index: at }) => at && /^\p{Lu}/u.test(word));
       const names = later.filter(isName);
       if (!names.length) return [];
       const start = hasNouns ? names[0].index : later[0].index;
-      return [{ start, text: text.slice(start, index + group.length), kind: "names" }];
+      const { 0: last, index: lastStart } = later.at(-1);
+      return [{ start, text: text.slice(start, lastStart + last.length), kind: "names" }];
     });
     const acronyms = Array.from(text.matchAll(ACRONYM)).filter(([word]) => this.isSpelledInAnyCase(word));
     return [...found, ...acronyms.map(({ 0: word, index }) => ({ start: index, text: word, kind: "names" }))];

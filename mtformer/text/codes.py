@@ -19,6 +19,7 @@ COMPOUND = rf"-(?=[A-Za-z\u00c0-\u024f][a-z\u00df-\u024f]{{3,}}(?:-[A-Za-z\u00c0
 _TAIL, _TAIL_END = rf"(?:(?!{COMPOUND})[-_.][A-Za-z0-9]+)*", rf"(?![{LATIN}]|(?!{COMPOUND}|-\s)-)"
 _LOW, _HIGH = "\u2080-\u2089", "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"  # small digits; the upper ones with + and -
 SMALL_DIGITS = f"{_LOW}{_HIGH}"
+_SIGNS = "!#-&*+=@^~"  # of a password
 _HEX = "[0-9A-Fa-f]"
 # A capitalized word of four letters or more; not Spanish "siglo XX", Italian "Nel XX secolo" or World War II
 _NAME_BEFORE = "|".join(rf"(?<=[A-Z\u00c0-\u00de][a-z\u00df-\u024f]{{{n}}} )" for n in range(3, 12))
@@ -32,8 +33,8 @@ _CODES = {
     "file": rf"{_START}[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
     "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
-    "password": r"(?<![^\s\"'„“”‘«(:])(?=[A-Za-z0-9]+[!#-&*+=?@^~]+[A-Za-z0-9]+[!#-&*+=?@^~])"  # Xy7$kL9!pQ
-    r"(?=\S*[A-Za-z])(?=[^\s0-9]*[0-9])[A-Za-z0-9!#-&*+=?@^~_.-]+(?<![.!?])",
+    "password": rf"(?<![^\s\"'„“”‘«(:])(?=[A-Za-z][A-Za-z0-9]{{0,30}}(?:[{_SIGNS}]{{1,9}}[A-Za-z0-9]{{1,30}}){{2}})"
+    rf"(?=[^\s0-9]{{0,60}}[0-9])(?!\S{{0,60}}\$[0-9])[A-Za-z0-9{_SIGNS}_.-]+(?<![.!])",  # Xy7$kL9!pQ, not US$5+US$3
     "version": rf"{_START}[vV]?[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "word with digits": rf"{_START}(?:(?!(?:{CURRENCY})[0-9])[A-Za-z]+[0-9][A-Za-z0-9]*(?:,[0-9]{{3}})*"  # mp3
     r"|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # COVID-19

@@ -8,7 +8,8 @@ from mtformer.text.entities import NAME, Entity
 from mtformer.text.languages import base_language
 
 WORD = re.compile(r"(?:O['’])?[^\W\d_]+")
-_LATIN = r"A-Za-z\u00c0-\u0259\u1e00-\u1eff"  # most capitals above \u00ff stand before their small letters
+_LATIN = r"A-Za-z\u00c0-\u0259\u1e00-\u1eff"
+# Above \u00ff, most capitals stand before their small letters: a match may begin with one of these.
 LATIN_NAME = rf"[A-Z\u00c0-\u00de\u0100-\u024f\u1e00-\u1eff][a-z\u00df-\u0259\u1e00-\u1eff]+(?![{_LATIN}])"
 _WHOLE_NAME = rf"(?:O['’]|Ma?c)?{LATIN_NAME}"  # O'Connor, McDonald
 CAPITALIZED, CAPITALIZED_IN_GERMAN = (  # Jean-Pierre is one name, and a German Hilton-Hotel a name and a noun
@@ -48,11 +49,11 @@ def rare_names(text: str, language: str, n_tokens: Callable[[str], int]) -> Iter
         return n >= FEWEST_TOKENS_OF_RARE or (n >= _FEWEST_SPELLED and is_spelled)
 
     for group in (CAPITALIZED_IN_GERMAN if has_nouns else CAPITALIZED).finditer(text):
-        words = [word for word in WORD.finditer(text, *group.span()) if word.start()]
+        words = [word for word in WORD.finditer(text, *group.span()) if word.start() and word[0][0].isupper()]
         names = list(filter(is_name, words))
         if names:
             start = names[0].start() if has_nouns else words[0].start()
-            yield Entity(start, text[start : group.end()], text[start : group.end()], NAME)
+            yield Entity(start, text[start : words[-1].end()], text[start : words[-1].end()], NAME)
     for word in ACRONYM.finditer(text):
         if _is_spelled_in_any_case(word[0], n_tokens):
             yield Entity(word.start(), word[0], word[0], NAME)

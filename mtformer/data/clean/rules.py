@@ -43,6 +43,14 @@ _CONTROL = re.compile(  # also private characters
 )
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _DIGIT = re.compile(r"\d")
+_SCALED = ("en", "de", "zh")  # languages whose words of large units are known
+_RESCALED, _ABBREVIATED = (  # numbers that another language may write with other digits: 30만, 20 mil; 20k, 1.5bn
+    re.compile(rf"(?<!\d)(?<!\d[.,:])\d[\d.,:]*+[\s-]?(?:{units})", re.IGNORECASE)
+    for units in (
+        r"[百千万萬亿億兆천만억]|(?:hundred|thousand|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*|(?:mio|mrd|mld|mil|k|тыс|млн|млрд)\b",
+        r"(?:k|bn)\b",
+    )
+)
 _CENTURY_OF_RANGE = re.compile(r"(?<!\d)(1[89]|20)(\d\d[-–/])(?=\d\d(?![-–/]?\d))")  # which 2007-13 and 2020/21 lack
 _TAG = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>")
 
@@ -168,10 +176,15 @@ def _repeats(text: str) -> bool:
 
 
 def differs_in_numbers(pair: SentencePair, *, languages: Sequence[str]) -> bool:
-    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out."""
+    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out.
+
+    Numbers with a word for a large unit that is not known here, such as "1,5 млн", are left out.
+    """
     if not all(map(_DIGIT.search, pair)):
         return False
-    src, tgt = (_CENTURY_OF_RANGE.sub(r"\1\2\1", side) for side in pair)
+    unknown = (_ABBREVIATED if base_language(each) in _SCALED else _RESCALED for each in languages)
+    sides = [pattern.sub(" ", side) for pattern, side in zip(unknown, pair, strict=True)]
+    src, tgt = (_CENTURY_OF_RANGE.sub(r"\1\2\1", side) for side in sides)
     lost = lost_numbers(src, tgt, languages), lost_numbers(tgt, src, languages[::-1])
     return all(any(map(_is_large, numbers)) for numbers in lost)
 
