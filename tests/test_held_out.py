@@ -258,6 +258,7 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
             "not a config; to use it with its translation: mtformer train --src train.en --tgt FILE --to LANG\n",
         ),
         (["pairs.tsv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{tsv: pairs.tsv}]}\n"),
+        (["pairs.csv.gz"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{csv: pairs.csv.gz}]}\n"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],

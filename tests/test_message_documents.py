@@ -409,6 +409,16 @@ def test_files_in_another_source_language_are_refused(xliff: str) -> None:
         translated(xliff.format("fr-CA"), "a.xlf")
     for language in ("en-GB", "ENG", "unknown"):
         assert units(xliff.format(language), "a.xlf") == ["Dogs"]
+    settings = Settings("de", "no")
+    settings.require_source_language("nb-NO")  # a macrolanguage and a language of it
+
+
+@pytest.mark.parametrize("comments", [0, 500])
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16"])
+def test_catalogues_are_read_in_their_encoding_after_any_comment(comments: int, encoding: str) -> None:
+    text = "# by a translator of the catalogue\n" * comments
+    text += f'msgid ""\nmsgstr "Content-Type: text/plain; charset={encoding}\\n"\n\nmsgid "Grüße"\nmsgstr ""\n'
+    assert units(text.encode(encoding), "a.po") == ["Grüße"]
 
 
 def test_files_in_another_target_language_are_refused() -> None:

@@ -65,7 +65,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
 def _entries(text: str, name: str) -> Iterator[_Entry]:
     entry, key, position = _Entry(), "", 0
     for number, line in enumerate(text.split("\n"), 1):
-        match = _LINE.fullmatch(line.strip())
+        match = _LINE.fullmatch(line.strip().removeprefix("\ufeff"))
         if match is None and line.strip():
             raise UserError(f"{name}:{number}: this line is not part of a catalogue: {line.strip()[:50]}")
         if match is None or match["comment"] is not None or match["key"] in ("msgctxt", "msgid"):

@@ -187,7 +187,7 @@ _PREFIXES = {
 }
 XML_ENCODING = re.compile(rb"""\A<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 HTML_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._-]+)""", re.IGNORECASE)
-_DECLARED_BYTES = 2**13  # a declaration stands in the first of them, in gettext after a comment
+_DECLARED_BYTES = 2**16  # a declaration stands in the first of them, in gettext after a comment
 _UTF16 = ("utf-16", "utf-32")  # a text that names these in ASCII is in UTF-8, as browsers know
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _NO_ENCODINGS = frozenset(["undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"])  # of files

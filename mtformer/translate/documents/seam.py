@@ -12,6 +12,8 @@ from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block, Rendering
 from mtformer.translate.documents.inline import Span
 
+_MACROLANGUAGES = {"nb": "no", "nn": "no"}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -56,8 +58,8 @@ class Settings:
         Raises:
             UserError: it is another one.
         """
-        languages = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
-        if len(set(languages)) == 2:
+        codes = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
+        if len({_MACROLANGUAGES.get(code, code) for code in codes}) == 2:
             raise UserError(
                 f"{self.name} names {named.strip()} as the language of its texts, not {self.src_lang}: take a model "
                 "of that language, or correct the language in it"
