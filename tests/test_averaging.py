@@ -95,7 +95,7 @@ def test_the_average_of_a_runs_checkpoints_is_a_model_that_translates(
     by_step = {step_of(path): path for path in checkpoints}
     chosen = [by_step[step] for step in best_steps(run, 2)] if "--best" in choice else checkpoints
     chosen = checkpoints[:2] if "--last" in choice else chosen
-    assert ", ".join(str(step_of(path)) for path in sorted(chosen)) in result.stderr
+    assert ", ".join(f"step {step_of(path)}" for path in sorted(chosen)) in result.stderr
     expected = mean([model_weights(path) for path in chosen])
     assert_close(weights(load_bundle(tmp_path / "mean.safetensors").model), expected)
     assert run.mtformer("translate", "--model", tmp_path / "mean.safetensors", "the red house").status == 0
