@@ -144,8 +144,8 @@ class TranslationJob(Job[Paragraph]):
         if (reused := tallies[_REUSED]).n_lines:
             log.info("from the translation memory: %s, %s", self.places(reused), reused)
         doubtful = tallies[_DOUBTFUL]
-        if doubtful.n_lines == len(doubtful.first):
-            for line, reasons in zip(doubtful.first, doubtful.details, strict=False):
+        if doubtful.n_lines == len(doubtful.details):
+            for line, reasons in zip(doubtful.first, doubtful.details, strict=True):
                 log.warning("check the translation of %s: %s", self.place(line), reasons)
         elif doubtful.n_lines > max(_FEW, tallies[_ALL].n_lines / 2):
             log.warning(
