@@ -191,28 +191,23 @@ function resultsOf([name, lines, chosen]) {
   const description = pageData[name];
   const directions = chosen?.map((number) => description.directions[number]) ?? description.directions;
   return JSON.stringify(directions.map((direction) => {
-    const planner = new TextPlanner(description, direction);
+    const translator = Object.create(TextTranslator.prototype);
+    Object.assign(translator, { texts: description, planners: new Map() });
+    const planner = translator.plannerOf({ from: direction.src_lang, to: direction.tgt_lang });
     const { src, tgt } = planner.tokenizer;
     const nTokens = tgt.known.length;
+    translator.searchAll = function* ({ ids }) {
+      return [{ ids: madeUp(ids.slice(0, -1), nTokens), score: -1 }];
+    };
     return JSON.parse(lines).map((line) => {
       const plan = planner.plan(line);
       const requests = plan.requests.map(({ ids, limit, forced }) => [ids, limit, forced]);
-      const hypothesesOf = (leaf) => leaf.requests.map(({ ids }) => ({ ids: madeUp(ids.slice(0, -1), nTokens) }));
-      const keepSlots = (leaf) => {
-        if (!planner.losesSlots(leaf, hypothesesOf(leaf))) return;
-        planner.noteAdded(leaf, hypothesesOf(leaf));
-        // Python finds the same hypothesis with a wider beam, or with slots inserted, but inserts none into parts.
-        const isWhole = leaf.requests.length === 1;
-        const isFound = isWhole || leaf.slotted.fits(planner.unchecked(leaf, hypothesesOf(leaf)).text);
-        if (!isFound || !planner.keepsSlots(leaf, hypothesesOf(leaf))) planner.dropSlots(leaf);
-      };
+      const hypotheses = [];
       for (const leaf of plan.leaves) {
-        keepSlots(leaf);
-        if (leaf.copy || !planner.losesUnits(leaf, hypothesesOf(leaf))) continue;
-        planner.slotUnits(leaf);
-        keepSlots(leaf);
+        const found = [];
+        for (const _ of translator.translateLeaf(leaf, planner, undefined, found)); // which never waits
+        hypotheses.push(...found);
       }
-      const hypotheses = plan.leaves.flatMap(hypothesesOf);
       const [srcIds, tgtIds] = [src.encode(line), tgt.encode(line)];
       return {
         src: srcIds,
@@ -231,7 +226,7 @@ function resultsOf([name, lines, chosen]) {
 def write_page(path: Path, models: Mapping[str, tuple[Header, Tokenizer]]) -> None:
     """Write a page with which :func:`in_page` works, for models by their names."""
     data = {name: describe_texts(*model) for name, model in models.items()}
-    page = assemble("texts", "", data=data, assets=TEXT_ASSETS)
+    page = assemble("texts", "", data=data, assets=[*TEXT_ASSETS, ("mtformer.browser", "translation.js")])
     path.write_text(page.replace("</body>", f"<script>{_IN_PAGE}</script></body>"), encoding="utf-8")
 
 

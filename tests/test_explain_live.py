@@ -21,7 +21,7 @@ from conftest import Project
 from playwright.sync_api import Page, expect
 from test_explain_page import HOSTILE, KEPT, LATIN
 from test_layers import randomize
-from test_slot_translation import make_slot_tokenizer
+from test_slot_translation import LISTS, make_slot_tokenizer
 from torch import Tensor, nn
 
 from mtformer.browser.pack import pack
@@ -36,6 +36,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
+from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.tokenizer import CONTEXT, PrefixIds
 from mtformer.translate.insertion import plan_with_tokens
 from mtformer.translate.plan import run
@@ -74,6 +75,25 @@ async function inserted([name, text]) {
   do step = task.next();
   while (!step.done);
   return step.value.ids;
+}
+async function translatedCopying([name, texts, slots]) { // all but slots after the third
+  const { header, data } = pageData[name];
+  const buffer = Uint8Array.from(atob(data), (character) => character.charCodeAt(0)).buffer;
+  const translator = new TextTranslator(header, await makeKernels(header.tensors, buffer));
+  const { tgt } = translator.plannerOf({}).tokenizer;
+  translator.searchAll = function* ({ ids: source }) {
+    const kept = source.filter((id) => slots.includes(id)).slice(0, 3);
+    const ids = source.slice(0, -1).filter((id) => !slots.includes(id) || kept.includes(id));
+    const alignment = ids.map((id) => Float32Array.from(source, (each) => (each === id ? 1 : 0)));
+    return [{ ids, score: -1, logProbs: Array(ids.length + 1).fill(-0.1), alignment }];
+  };
+  return texts.map((text) => {
+    const task = translator.translate(text, {});
+    let step;
+    do step = task.next();
+    while (!step.done);
+    return [step.value.text, step.value.notes];
+  });
 }
 function plain(value) {
   if (ArrayBuffer.isView(value)) return Array.from(value, (each) => (each === -Infinity ? null : plain(each)));
@@ -214,6 +234,13 @@ def test_a_page_inserts_the_slots_that_a_translation_lacks_as_torch_does(
     assert isinstance(found, Hypothesis)
     assert set(needed) < set(found.ids)
     assert page.evaluate("inserted", ["slots", text]) == found.ids
+
+
+@needs_browser
+def test_a_page_translates_alone_what_stands_between_commas(bundles: dict[str, Bundle], page: Page) -> None:
+    slots = bundles["slots"].tokenizer.tgt.ids(SLOTS)
+    found = page.evaluate("translatedCopying", ["slots", [text for text, _, _ in LISTS], slots])
+    assert found == [[expected, [f"translated in {n_parts} parts"]] for _, expected, n_parts in LISTS]
 
 
 # Parts switched off

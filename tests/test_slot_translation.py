@@ -250,6 +250,41 @@ def test_slots_that_no_beam_keeps_are_inserted(characters: Tokenizer) -> None:
         assert (found.text, found.notes) == ("12 in f_1.pdf, a 4.711", (f"check: numbers or names put back: {added}",))
 
 
+LISTS = [  # texts of which a model loses all but the first three slots, their translations, and the number of parts
+    (
+        "On 1,250.5, a 12, a 13; a 14, a 15, a 16, a 17, a 18, a 19, a 20.",
+        "On 1.250,5, a 12, a 13, a 14, a 15, a 16, a 17, a 18, a 19, a 20.",
+        10,
+    ),
+    ("a1, b2, c3, d4, e5 or f6 is a", "a1, b2, c3, d4, e5 or f6 is a", 5),
+    ("On March 5, 2021 a 11, a 12, a 13", "On 5. März 2021 a 11, a 12, a 13", 3),
+]
+
+
+def without_most_slots(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    slots = set(tokenizer.tgt.ids(SLOTS))
+    kept = [id for id in ids if id in slots][:3]
+    return [id for id in ids if id not in slots or id in kept]
+
+
+@pytest.mark.parametrize(("text", "expected", "n_parts"), LISTS)
+def test_what_stands_between_commas_is_translated_alone_if_the_model_loses_numbers(
+    characters: Tokenizer, text: str, expected: str, n_parts: int
+) -> None:
+    class Losing(Copying):
+        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+            return [[Hypothesis(without_most_slots(characters, each.src[:-1]), [-1.0])] for each in requests]
+
+    found = result(characters, Losing(), lambda planner: planner.plan(text))
+    assert (found.text, found.notes) == (expected, (f"translated in {n_parts} parts",))
+
+
+def test_a_list_that_the_model_translates_well_stays_whole(characters: Tokenizer) -> None:
+    text = LISTS[0][0]
+    found = result(characters, Copying(), lambda planner: planner.plan(text))
+    assert (found.text, found.notes) == (text.replace("1,250.5", "1.250,5"), ())
+
+
 def test_the_work_of_inserting_a_slot_is_limited_in_a_long_translation(characters: Tokenizer) -> None:
     n_prefixes: list[int] = []
 

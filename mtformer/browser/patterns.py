@@ -40,6 +40,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("LATIN_UNIT", entities.LATIN_UNIT, ""),
     ("IP_ADDRESS", f"^(?:{entities.IP_ADDRESS.pattern})$", ""),
     ("SPACED_SLOT", slots.SPACED_SLOT, "g"),
+    ("COMMA", slots.COMMA.pattern, ""),
     ("ENDS_A_PART", f"^{slots.ENDS_A_PART.pattern}", ""),
     ("MERGED", slots.MERGED, "g"),
     ("GLUED", slots.GLUED, "g"),

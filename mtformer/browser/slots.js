@@ -42,7 +42,7 @@ class SlotMaker {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
     const entities = this.candidates(text, units).sort(inOrder); // of two that overlap, the first counts
     const [originals, fillings] = [new Map(), new Map()];
-    let [slotted, place] = ["", 0];
+    let [slotted, place, isFull] = ["", 0, false];
     const names = [];
     for (const entity of entities) {
       const { start, text: written, kind, number = "" } = entity;
@@ -55,8 +55,9 @@ class SlotMaker {
         slotted += text.slice(place, start) + slot + (/['’]$/.test(number) ? " " : ""); // French "2 millions d'"
         place = start + written.length;
       } else if (written.search(SLOT) === 0) return null;
+      else isFull = true;
     }
-    return fillings.size ? new Slotted(slotted + text.slice(place), originals, fillings, names) : null;
+    return fillings.size ? new Slotted(slotted + text.slice(place), { originals, fillings, names, isFull }) : null;
   }
 
   /** Writes the numbers of a text as the target language does; all else stays as it is. */
@@ -367,8 +368,10 @@ function inFull(number, word) {
 
 /** A text with slots: what each stands for in it, and in a translation. */
 class Slotted {
-  constructor(text, originals, fillings, names) {
-    Object.assign(this, { text, originals, fillings, names });
+  constructor(text, { originals, fillings, names, isFull }) {
+    Object.assign(this, { text, originals, fillings, names, isFull });
+    // The text without slots, cut at each comma and semicolon that is outside of them.
+    this.parts = text.split(COMMA).map((part) => part.replace(SLOT, (slot) => originals.get(slot) ?? slot));
   }
 
   /** What the slots stand for that a translation lacks. */

@@ -4,6 +4,7 @@
 const FULL_WIDTH_ENDS = ["。", "！", "？", "；"]; // no space follows them
 const CONTINUATION_BYTE = /^<0x[89AB][0-9A-F]>$/; // of a character that is spelled as several bytes
 const SENTENCE_ENDS = [...".!?;", ...Array.from(".!?;", (end) => `<0x${hexOf(end)}>`), ...FULL_WIDTH_ENDS];
+const PART_END = /[.,;。，；、]+$/; // of what stands between commas
 
 /**
  * Plans translations in one direction of a model.
@@ -14,7 +15,7 @@ class TextPlanner {
   constructor(description, direction = description.directions[0]) {
     const { tokenizer, max_length: maxLength, search, languages, known_words: words, slots } = description;
     const [src, tgt] = [languages[direction.src_lang], languages[direction.tgt_lang]];
-    Object.assign(this, { direction, maxLength, search, src });
+    Object.assign(this, { direction, maxLength, search, src, tgt });
     this.tokenizer = new Tokenizer(tokenizer);
     this.joiner = tgt.has_spaces ? " " : "";
     this.guard = new Guard(this.tokenizer, src, tgt, direction.finds_lost_names);
@@ -32,7 +33,7 @@ class TextPlanner {
    *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where
    *     they stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
    *   leaves: the texts that the model translates, each { text, requests }, in the order of the requests. One with slots
-   *     has `slotted`, until dropSlots() takes them out.
+   *     has `slotted`, until dropSlots() takes them out, or divide() makes leaves of its `parts`.
    */
   plan(text) {
     const wellFormed = text.toWellFormed();
@@ -73,9 +74,10 @@ class TextPlanner {
       const ofUnits = units.map(({ unit, leaves }) => {
         const found = leaves.map(({ requests }) => left.splice(0, requests.length));
         const ofLeaves = leaves.map((leaf, i) => this.translation(leaf, found[i]));
-        const parts = leaves.flatMap(({ requests, slotted }, i) =>
-          requests.map((request, j) => ({ request, slotted, ...found[i][j] })),
-        );
+        const parts = leaves.flatMap((leaf, i) => {
+          const asked = leavesIn(leaf).flatMap(({ requests, slotted }) => requests.map((request) => ({ request, slotted })));
+          return asked.map((each, j) => ({ ...each, ...found[i][j] }));
+        });
         return { ofLeaves, parts, translation: restoreText(unit, [...ofLeaves]) };
       });
       const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
@@ -117,7 +119,7 @@ class TextPlanner {
       return { slotted: null, copy: { text: onOneLine(this.slotMaker.withNumbers(plain)), notes: [] }, requests: [] };
     const read = this.read(slotted?.text ?? plain, context);
     if (slotted) slotted.text = read.text;
-    return { plain, context, slotted, dropped: null, ...read };
+    return { plain, context, slotted, dropped: null, parts: null, ...read };
   }
 
   /** The ids of the text before, which the model reads first if it has learned to, and if both fit. */
@@ -171,6 +173,24 @@ class TextPlanner {
     leaf.notes.push(FLAG + ADDED_SLOTS + added.join(", "));
   }
 
+  /** Whether a leaf is a list of more numbers than there are slots, and its translation lacks any. */
+  overflows(leaf, hypotheses) {
+    const { slotted, plain } = leaf;
+    if (!slotted?.isFull || slotted.parts.length < 2) return false;
+    const { text } = this.checked(leaf, hypotheses);
+    const whole = slotted.filled(text);
+    const isLost = (name) => !whole.includes(name);
+    return !slotted.fits(text) || slotted.names.some(isLost) || lostNumbers(plain, whole, this.src, this.tgt).length > 0;
+  }
+
+  /** Makes leaves of what stands between the commas of a leaf with slots; whether there are any. */
+  divide(leaf) {
+    const { parts } = leaf.slotted;
+    if (parts.length < 2) return false;
+    Object.assign(leaf, { slotted: null, parts: parts.map((part) => this.leafWith(this.slotMaker.make(part), { ...leaf, plain: part })) });
+    return true;
+  }
+
   /** The ids of the slots of a leaf, that of a space, and whether there is one before each slot. */
   slotIds({ slotted }) {
     const { ids } = this.tokenizer.tgt;
@@ -200,9 +220,17 @@ class TextPlanner {
   /** The translation of a text from the hypotheses for its parts. */
   translation(leaf, hypotheses) {
     if (leaf.copy) return leaf.copy;
+    if (leaf.parts) return this.joinedParts(leaf.parts, [...hypotheses]);
     const checked = this.checked(leaf, hypotheses);
     if (leaf.slotted) return leaf.slotted.withLostNames(leaf.slotted.restored(checked));
     return leaf.dropped ? leaf.dropped.withLostNames(checked) : checked;
+  }
+
+  /** The translation of a leaf that was divided, from the hypotheses for its parts, in order. */
+  joinedParts(parts, left) {
+    const translated = parts.map((part) => this.translation(part, left.splice(0, part.requests.length)));
+    const ended = translated.map(({ text, notes }, i) => ({ text: i + 1 < parts.length ? text.replace(PART_END, "") : text, notes }));
+    return joinTranslations(ended, this.joiner ? ", " : "，", [`translated in ${parts.length} parts`]);
   }
 
   checked(leaf, hypotheses) {
@@ -235,6 +263,11 @@ class TextPlanner {
     const limitOf = ({ ids }) => Math.floor(Math.min(factor, 1.5) * ids.length) + Math.min(offset, 10);
     return requests.map((request) => ({ ...request, limit: limitOf(request), strictness }));
   }
+}
+
+/** The leaves that a leaf was divided into, or itself. */
+function leavesIn(leaf) {
+  return leaf.parts ? leaf.parts.flatMap(leavesIn) : [leaf];
 }
 
 function requestsOf(leaves) {

@@ -48,20 +48,36 @@ class TextTranslator {
     yield* this.translateSlotted(leaf, planner, beam, found);
   }
 
-  /** Adds to `found` the hypotheses for a text with slots for its numbers. What gets lost is inserted, but not in parts. */
+  /**
+   * Adds to `found` the hypotheses for a text with slots for its numbers. What gets lost is inserted, but not in parts; if
+   * that fails, or if there are too few slots, what stands between commas is translated alone.
+   */
   *translateSlotted(leaf, planner, beam, found) {
     yield* this.searchStrictly(leaf, planner, beam, found);
-    if (!planner.losesSlots(leaf, found)) return;
-    planner.noteAdded(leaf, found);
-    found.length = 0;
-    if (leaf.requests.length === 1) {
-      const fits = (hypothesis) => leaf.slotted.fits(planner.unchecked(leaf, [hypothesis]).text);
-      found.push(yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf), fits));
-      if (planner.keepsSlots(leaf, found)) return;
+    if (!planner.overflows(leaf, found)) {
+      if (!planner.losesSlots(leaf, found)) return;
+      planner.noteAdded(leaf, found);
+      if (leaf.requests.length === 1) {
+        const fits = (hypothesis) => leaf.slotted.fits(planner.unchecked(leaf, [hypothesis]).text);
+        found.splice(0, found.length, yield* this.insert(leaf.requests[0], ...planner.slotIds(leaf), fits));
+        if (planner.keepsSlots(leaf, found)) return;
+      }
     }
-    planner.dropSlots(leaf);
     found.length = 0;
-    yield* this.searchStrictly(leaf, planner, beam, found);
+    if (planner.divide(leaf)) yield* this.translateParts(leaf, planner, beam, found);
+    else {
+      planner.dropSlots(leaf);
+      yield* this.searchStrictly(leaf, planner, beam, found);
+    }
+  }
+
+  *translateParts(leaf, planner, beam, found) {
+    for (const part of leaf.parts) {
+      const ofPart = [];
+      yield* this.translateLeaf(part, planner, beam, ofPart);
+      found.push(...ofPart);
+    }
+    leaf.requests = requestsOf(leaf.parts);
   }
 
   /** A hypothesis that has the ids `needed`: mtformer/translate/insertion.py. */

@@ -32,6 +32,7 @@ OF_KIND = {
 }
 SLOTS = tuple(slot for slots in OF_KIND.values() for slot in slots)
 SPACED_SLOT = re.compile(rf"([.,;:，、；：。]?\s*)({SLOT.pattern})")
+COMMA = re.compile(r"[,;]\s+(?=\S)|[，；、](?=.)")
 ENDS_A_PART = re.compile("[.,;:!?…，、；：。！？]")
 _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that separate words
 # At any place, what makes one number of two, and what makes a word of a name.
@@ -60,17 +61,25 @@ class Slotted:
         originals: what each slot stands for in the text.
         fillings: what it stands for in a translation.
         names: the codes and names in the text, also those that no slot was left for.
+        is_full: whether there were too few slots.
     """
 
     text: str
     originals: Mapping[str, str] = field(default_factory=dict)
     fillings: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[str] = ()
+    is_full: bool = False
 
     @property
     def shown(self) -> str:
         """The text as people can read it: ⟨4711⟩ dogs."""
         return readable(self.text, self.originals)
+
+    @property
+    def parts(self) -> list[str]:
+        """The text without slots, cut at each comma and semicolon that is outside of them."""
+        parts = COMMA.split(self.text)
+        return [SLOT.sub(lambda slot: self.originals.get(slot[0], slot[0]), part) for part in parts]
 
     def keeps(self, translation: str) -> bool:
         """Tell whether a translation has each slot, apart from other slots and digits: 99 and 02 would become 9902."""
@@ -191,7 +200,7 @@ def with_slots(
         units: whether a number shares its slot with a unit that is a word: 5 kilometers.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
-    parts, originals, fillings, names, place = [], {}, {}, [], 0
+    parts, originals, fillings, names, place, is_full = [], {}, {}, [], 0, False
     for entity in _candidates(text, src_lang, n_tokens, units=units):
         if entity.start < place or not _is_free(entity, kept) or not entity.suits(tgt_lang):
             continue
@@ -203,7 +212,9 @@ def with_slots(
             place = entity.end
         elif entity.text in SLOTS:
             return None
-    return Slotted("".join([*parts, text[place:]]), originals, fillings, names) if fillings else None
+        else:
+            is_full = True
+    return Slotted("".join([*parts, text[place:]]), originals, fillings, names, is_full) if fillings else None
 
 
 def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -> set[int]:

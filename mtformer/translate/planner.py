@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.languages import separator_of
 from mtformer.text.pairs import SentencePair
 from mtformer.text.sentences import split_sentences
 from mtformer.text.slots import Slotted, pair_with_its_slots
@@ -20,7 +21,7 @@ from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import by_sentences
 from mtformer.translate.replacement import Preparation, Replacement, prepared
 from mtformer.translate.sentence import SentencePlanner
-from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, with_ends
+from mtformer.translate.translation import Recalled, Translation, by_rank, distinct, joined, with_ends
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
@@ -102,7 +103,7 @@ class Planner(SentencePlanner):
         hypotheses = [Hypothesis(list(ids), each) for ids, each in zip(pair.targets, log_probs, strict=True)]
         parts = [filled(*each) for each in zip(pair.slotted, map(self._translation, hypotheses), strict=True)]
         notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
-        return replace(self._joined(parts, notes), text=tgt)
+        return replace(joined(parts, separator_of(self.tgt_lang)), text=tgt, notes=notes)
 
     def texts_read(self, text: str) -> list[str]:
         """Return the prepared texts that the model reads when ``text`` is translated; none for a text of marks."""

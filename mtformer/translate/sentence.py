@@ -12,6 +12,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.entities import lost_units, with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
+from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
@@ -35,6 +36,7 @@ from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 if TYPE_CHECKING:
     from mtformer.translate.fuzzy import FuzzyMatches
 
+_ENDS = ".,;。，；、"  # of a part of a sentence
 _SLOTS_BEAM = 8  # of a search for translations that have each slot
 
 
@@ -109,17 +111,38 @@ class SentencePlanner:
             return (yield from self._plan_known(text))
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
             return [Translation(on_one_line(with_numbers_for(text, self.src_lang, self.tgt_lang)))]
+        chosen = yield from self._plan_kept(text, slotted)
+        if not chosen and len(slotted.parts) > 1:
+            return (yield from self._plan_parts(slotted.parts))
+        chosen = chosen or (yield from self._plan_known(text))
+        return [with_lost_names(slotted, each) for each in chosen]
+
+    def _plan_kept(self, text: str, slotted: Slotted) -> Plan[list[Translation]]:
+        """Return translations that have each slot; none if there are too many, or if the model loses any."""
         tree = self._without_unknown(slotted.text)
         slotted = replace(slotted, text=next(tree.leaves()))
         translations = yield from self._plan_checked(slotted.text)
         best = translations[0].text
+        if slotted.is_full and len(slotted.parts) > 1 and self._loses(text, slotted, best):
+            return []
         if not slotted.fits(best):
             translations = [] if self.options.sample else (yield from self._plan_all_slots(slotted, best))
         fitting = [each for each in translations if slotted.fits(each.text)]
         fitting = fitting or [each for each in translations if slotted.keeps(each.text)]
-        fitting = [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
-        chosen = fitting or (yield from self._plan_known(text))
-        return [with_lost_names(slotted, each) for each in chosen]
+        return [filled(slotted, each) for each in tree.restored(iter([fitting]))] if fitting else []
+
+    def _loses(self, text: str, slotted: Slotted, translation: str) -> bool:
+        """Tell whether a translation lacks a number, a code or a name, with a slot or without."""
+        whole = slotted.filled([translation])[0]
+        lost = not slotted.fits(translation) or slotted.lost_names(whole)
+        return bool(lost or lost_numbers(text, whole, (self.src_lang, self.tgt_lang)))
+
+    def _plan_parts(self, parts: Sequence[str]) -> Plan[list[Translation]]:
+        """Translate what stands between the commas of a sentence that has more numbers than the model can keep."""
+        joiner = ", " if is_written_with_spaces(self.tgt_lang) else "，"
+        chosen = by_rank((yield from together(map(self.plan_sentence, parts))))
+        ended = ([*(replace(part, text=part.text.rstrip(_ENDS)) for part in before), last] for *before, last in chosen)
+        return [self._joined(each, joiner) for each in ended]
 
     def _plan_known(self, text: str) -> Plan[list[Translation]]:
         tree = self._without_unknown(text)
@@ -224,8 +247,8 @@ class SentencePlanner:
             ]
             for part, of_part, hypotheses in zip(parts, matches, of_parts, strict=True)
         ]
-        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return self._without_made_up(text, (self._joined(chosen, notes) for chosen in by_rank(translations)))
+        joiner = separator_of(self.tgt_lang)
+        return self._without_made_up(text, (self._joined(chosen, joiner) for chosen in by_rank(translations)))
 
     def _request(self, part: Part, options: SearchOptions) -> SearchRequest:
         return SearchRequest(
@@ -283,10 +306,10 @@ class SentencePlanner:
             notes=tuple(self._missing_terms(of_part, text)),
         )
 
-    def _joined(self, parts: Sequence[Translation], notes: tuple[str, ...]) -> Translation:
-        """Join the translations of a text's parts, with ``notes`` before those of the parts."""
-        whole = joined(parts, separator_of(self.tgt_lang))
-        return replace(whole, notes=(*notes, *whole.notes))
+    def _joined(self, parts: Sequence[Translation], joiner: str) -> Translation:
+        whole = joined(parts, joiner)
+        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
+        return replace(whole, notes=tuple(dict.fromkeys((*notes, *whole.notes))))
 
     def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
         return self.terms.missing_notes(terms, text) if self.terms is not None and terms else []
