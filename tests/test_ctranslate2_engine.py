@@ -431,6 +431,16 @@ def test_a_package_that_cannot_be_imported_is_named_and_auto_does_without(
         assert "cannot be imported: libctranslate2.so: cannot enable executable stack; install it" in result.stderr
 
 
+def test_an_interrupted_import_is_no_missing_package(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ctranslate2.py").write_text("raise ImportError('initialization failed') from KeyboardInterrupt()")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ctranslate2", raising=False)
+    result = trained.mtformer("translate", SENTENCES[0], "--model", "runs")
+    assert (result.status, result.stdout) == (130, "")
+
+
 def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, folder: Path, cache: Path) -> None:
     model = trained.folder / "runs/config"
     expected = [best.text for best, *_ in Translator.load(model, raw=True).translate(SENTENCES)]

@@ -299,5 +299,7 @@ def _import_problem() -> str | None:
     except (ImportError, OSError) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "ctranslate2":
             return _NOT_INSTALLED
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Ctrl-C while pybind11 initializes the package
+            raise error.__cause__ from None
         return f"cannot be imported: {error}; install it again, or use --engine torch"
     return None
