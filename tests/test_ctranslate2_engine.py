@@ -369,6 +369,15 @@ def test_a_cache_that_cannot_be_written_is_named_and_auto_does_without(
     assert "cache" not in result.stderr
 
 
+def test_the_readme_of_an_exported_model_may_be_edited(trained: Project, folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    (model / "README.md").write_text("Ours.", encoding="utf-8")
+    assert trained.mtformer("translate", SENTENCES[0], "--model", model).status == 0
+    (model / "README.md").unlink()
+    assert trained.mtformer("translate", SENTENCES[0], "--model", model).status == 0
+
+
 def test_a_damaged_exported_model_is_an_error(trained: Project, folder: Path, tmp_path: Path) -> None:
     def message(name: str, text: str | None) -> str:
         damaged = tmp_path / name.replace(".", "-") / str(len(text or ""))

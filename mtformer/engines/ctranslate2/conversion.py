@@ -48,7 +48,7 @@ Without it:
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
 hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
 
-{tags}`mtformer.json` has the languages, the search settings, where the model comes from, and a digest of each file.
+{tags}`mtformer.json` has the languages, the search settings, where the model comes from, and digests of the others.
 """
 _NORMALIZE = """
 The model was trained on text in {form}: call `unicodedata.normalize("{form}", text)` first.
@@ -108,10 +108,10 @@ def write_ctranslate2(
         normalization=_NORMALIZE.format(form=header.normalization.upper()) * (header.normalization != "identity"),
         use_map="" if vocabulary_map is None else _USE_MAP,
     )
-    (folder / "README.md").write_text(readme, encoding="utf-8")
     write_settings(
         folder, header, digest=bundle.digest, quantization=quantization, n_positions=_n_positions(bundle.header)
     )
+    (folder / "README.md").write_text(readme, encoding="utf-8")
 
 
 def _n_positions(header: Header) -> int | None:

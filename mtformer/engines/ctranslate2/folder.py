@@ -71,7 +71,7 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
 
 
 def write_settings(folder: Path, header: Header, *, digest: str, quantization: str, n_positions: int | None) -> None:
-    """Write ``mtformer.json``, once all other files are in the folder.
+    """Write ``mtformer.json``, once all other files are in the folder, except for the README, which one may edit.
 
     It contains the header with a few keys beside it: the format, the version of mtformer, the digest of the bundle, and
     a digest of each file.
