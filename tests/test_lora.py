@@ -236,6 +236,7 @@ def test_an_adapter_of_another_model_is_refused_with_both_digests(tuned: RunFold
         load_adapted(tuned.bundle, tuned.adapter)
     assert other.digest in str(refused.value)
     assert load_adapter(tuned.adapter).base in str(refused.value)
+    assert "name the model of training.init_from" in str(refused.value)
 
 
 def test_averaged_checkpoints_are_merged_with_the_base(base: Path, tuned: RunFolder, tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ class Adapter:
         """
         if bundle.digest != self.base:
             raise UserError(
-                f"the adapter belongs to another model: it was trained on the bundle with digest {self.base}, and this "
-                f"one has {bundle.digest or 'none'}"
+                f"the adapter belongs to another model, with digest {self.base}, and this one has "
+                f"{bundle.digest or 'none'}: name the model of training.init_from in the config of the adapter's run"
             )
         _require_shapes(self.weights, bundle)
         try:
