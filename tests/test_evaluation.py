@@ -264,5 +264,5 @@ def test_bad_input_is_one_sentence_and_writes_nothing(copied: Project, options: 
 @pytest.mark.parametrize("files", [("test.en", "test.de"), ("test.de", "test.en")])
 def test_a_source_and_a_reference_in_each_others_place_are_warned_of(trained: Project, files: tuple[str, str]) -> None:
     result = trained.mtformer("eval", "--src", files[0], "--ref", files[1], "--beam-size", "1")
-    warning = "test.de: most of the first 20 texts do not seem to be in en and de; check which language is the source"
+    warning = "test.de: most of the first 20 texts that should be in en and de are in another language;"
     assert (result.status, warning in result.stderr) == (0, files[0] == "test.de")

@@ -175,7 +175,7 @@ def test_sides_that_are_swapped_are_warned_of(languages: tuple[str, str]) -> Non
     sides = list(zip(*ParallelText([source], *languages), strict=True))
     assert language_warning("text", dict(zip(languages, sides, strict=True))) is None
     assert language_warning("text", dict(zip(languages, reversed(sides), strict=True))) == (
-        f"text: most of the first 100 texts do not seem to be in {' and '.join(languages)}; "
+        f"text: most of the first 100 texts that should be in {' and '.join(languages)} are in another language; "
         "check which language is the source and which the target"
     )
     assert language_warning("text", {languages[0]: sides[1][:19]}) is None  # too few to say

@@ -152,8 +152,8 @@ def language_warning(name: str, sides: Mapping[str, Sequence[str]]) -> str | Non
     if not wrong:
         return None
     return (
-        f"{name}: most of the first {len(sides[wrong[0]])} texts do not seem to be in {' and '.join(wrong)}; "
-        "check which language is the source and which the target"
+        f"{name}: most of the first {len(sides[wrong[0]])} texts that should be in {' and '.join(wrong)} are in "
+        "another language; check which language is the source and which the target"
     )
 
 
