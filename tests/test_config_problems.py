@@ -307,6 +307,11 @@ def test_a_config_of_nearly_that_name_is_named(folder: Path, name: str) -> None:
         load_config(folder / name)
 
 
+def test_a_table_of_pairs_is_no_config(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"names it, data: \{src_lang: LANG, tgt_lang: LANG, train: \[\{tsv: "):
+        load_config(folder / "pairs.tsv.gz")
+
+
 def test_the_folder_of_a_run_is_no_config_but_has_one(folder: Path) -> None:
     (folder / "more" / "config.yaml").touch()
     with pytest.raises(UserError, match=re.escape(f"; did you mean {folder / 'more' / 'config.yaml'}?")):

@@ -136,9 +136,6 @@ class Texts(Options):
                 raise UserError(
                     f"{config} is a text, not a config; to use it with its translation: mtformer {command} {usage}"
                 )
-            if (kind := Path(config.name.removesuffix(".gz")).suffix[1:]) in ("tsv", "csv", "jsonl", "tmx"):
-                data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {config}}}]}}"
-                raise UserError(f"{config} is a text, not a config; write a config that names it, data: {data}")
             return nullcontext(load_config(config, overrides))
         languages = self.src_lang, self.tgt_lang
         if self.src is None and self.tgt is None:

@@ -39,6 +39,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         UserError: naming file, line, key and remedy of all problems.
     """
     path = Path(path)
+    if (kind := Path(path.name.removesuffix(".gz")).suffix[1:]) in ("tsv", "csv", "jsonl", "tmx"):
+        data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {path}}}]}}"
+        raise UserError(f"{path} is a text, not a config; write a config that names it, data: {data}")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
