@@ -361,4 +361,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)  # the gradients of an LSTM vanish, and some processors are slow with tiny numbers
     main()
