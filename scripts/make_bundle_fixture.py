@@ -7,6 +7,7 @@ Run this once for each new version of the bundle format, under the fixture's new
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,6 +51,8 @@ training:
 def main() -> None:
     """Train a model to know eight sentences by heart, and write its bundle and its translations."""
     name = BUNDLE_FORMAT.removeprefix("mtformer-")
+    if (FIXTURES / f"{name}.safetensors").exists():
+        sys.exit(f"make_bundle_fixture: {name}.safetensors is never replaced: raise BUNDLE_FORMAT first")
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "pairs.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS), encoding="utf-8")

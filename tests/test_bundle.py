@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mtformer.bundle.adapter import load_adapter
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
-from mtformer.bundle.peek import peek, peek_shapes, peek_tokenizer
+from mtformer.bundle.peek import BUNDLE_FORMAT, peek, peek_shapes, peek_tokenizer
 from mtformer.config import Facts, load_config, resolve
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -107,6 +107,16 @@ def test_a_bundle_of_an_earlier_version_loads_and_translates_as_it_did() -> None
     found = translator.translate([line["src"] for line in expected])
     assert [best.text for [best] in found] == [line["translation"] for line in expected]
     assert [best.log_prob for [best] in found] == pytest.approx([line["log_prob"] for line in expected], abs=1e-3)
+
+
+def test_the_script_does_not_replace_a_fixture(tmp_path: Path) -> None:
+    main = runpy.run_path(str(Path(__file__).parent.parent / "scripts/make_bundle_fixture.py"))["main"]
+    fixture = tmp_path / f"{BUNDLE_FORMAT.removeprefix('mtformer-')}.safetensors"
+    fixture.write_bytes(b"a user's")
+    main.__globals__["FIXTURES"] = tmp_path
+    with pytest.raises(SystemExit, match="never replaced"):
+        main()
+    assert fixture.read_bytes() == b"a user's"
 
 
 def test_loading_draws_no_random_numbers(saved: Path) -> None:
