@@ -1,7 +1,7 @@
 """Fine-tune a general model on 100, 500, … pairs of another text, and train from scratch for as many minutes.
 
 Both configs name train, valid and test. The texts of GENERAL are mixed in and watched; --alone leaves them out. Each
-row of the table has minutes and BLEU of the test sets, of NEW from scratch as well.
+row of the table has minutes, updates, and BLEU of the test sets, of NEW from scratch as well.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.text.pairs import SentencePair
 
 SIZES = (100, 500, 2_000, 10_000, 29_000)
-HEADER = ("pairs", "minutes", "tuned: new", "tuned: general", "from scratch: new")
+HEADER = ("pairs", "minutes", "updates", "tuned: new", "tuned: general", "from scratch: new")
 
 
 def write(folder: Path, name: str, pairs: Sequence[SentencePair]) -> dict[str, str]:
@@ -48,12 +48,15 @@ def run(*arguments: str | Path, folder: Path) -> str:
     return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def train(folder: Path, name: str, data: dict[str, Any], training: dict[str, Any], sets: Sequence[str]) -> float:
-    """Train a run in a folder from scratch and return its minutes."""
+def train(
+    folder: Path, name: str, data: dict[str, Any], training: dict[str, Any], sets: Sequence[str]
+) -> tuple[float, int]:
+    """Train a run in a folder from scratch and return its minutes and updates."""
     (folder / f"{name}.yaml").write_text(yaml.safe_dump({"data": data, "training": training}), encoding="utf-8")
     run("train", "--fresh", f"{name}.yaml", *(part for given in sets for part in ("--set", given)), folder=folder)
     lines = (folder / "runs" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return float(json.loads(lines[-1])["seconds"]) / 60
+    last = json.loads(lines[-1])
+    return last["seconds"] / 60, last["step"]
 
 
 def bleu(folder: Path, model: Path | str, test: dict[str, str]) -> str:
@@ -79,15 +82,16 @@ def main() -> None:
     random.Random(1).shuffle(pairs)
     print("|", " | ".join(HEADER), "|")
     print("|", " | ".join(["---"] * len(HEADER)), "|")
-    print("| 0 | |", bleu(folder, model, new["test"]), "|", bleu(folder, model, general["test"]), "| |", flush=True)
+    print("| 0 | | |", bleu(folder, model, new["test"]), "|", bleu(folder, model, general["test"]), "| |", flush=True)
     for size in arguments.sizes:
         languages = {"src_lang": config.data.src_lang, "tgt_lang": config.data.tgt_lang}
         scratch = {"train": [write(folder, f"new.{size}", pairs[:size])], "valid": [new["valid"]]}
         added = {part: [] if arguments.alone else [{**general[part], "general": True}] for part in scratch}
         mixed = {part: [*sources, *added[part]] for part, sources in scratch.items()}
         tuned = f"tuned-{size}"
-        minutes = train(folder, tuned, languages | mixed, {"init_from": str(model)}, arguments.set)
-        row = [f"{size:,}", f"{minutes:.1f}", *(bleu(folder, f"runs/{tuned}", text["test"]) for text in (new, general))]
+        minutes, n_updates = train(folder, tuned, languages | mixed, {"init_from": str(model)}, arguments.set)
+        scores = [bleu(folder, f"runs/{tuned}", text["test"]) for text in (new, general)]
+        row = [f"{size:,}", f"{minutes:.1f}", f"{n_updates:,}", *scores]
         train(folder, f"scratch-{size}", languages | scratch, {"max_minutes": minutes}, [])
         print("|", " | ".join([*row, bleu(folder, f"runs/scratch-{size}", new["test"])]), "|", flush=True)
 
