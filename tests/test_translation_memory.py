@@ -221,6 +221,14 @@ def test_the_command_reuses_lines_in_order_and_tells_which(trained: Project, tmp
     assert (objects[0]["score"], objects[0]["tokens"], objects[0]["notes"]) == (0, [], [])
 
 
+def test_the_command_tells_that_nothing_is_from_the_memory(trained: Project, tmp_path: Path) -> None:
+    path = tmp_path / "swapped.tsv"
+    path.write_text("".join(f"{tgt}\t{src}\n" for src, tgt in PAIRS))
+    for arguments, expected in ((("--memory", path), True), ((), False)):
+        done = trained.mtformer("translate", *arguments, stdin=f"{PAIRS[1][0]}\n")
+        assert (done.status, "from the translation memory: nothing\n" in done.stderr) == (0, expected)
+
+
 def test_a_resumed_job_needs_the_same_memory(trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "FIRST_SIZE", 2)
     path, text, output = tmp_path / "memory.tsv", tmp_path / "in.en", tmp_path / "out.de"

@@ -143,6 +143,8 @@ class TranslationJob(Job[Paragraph]):
                 log.warning("%s: %s, %s", kind, self.places(tallies[kind]), what)
         if (reused := tallies[_REUSED]).n_lines:
             log.info("from the translation memory: %s, %s", self.places(reused), reused)
+        elif self.options.get("memory", [None]) != [None]:
+            log.info("from the translation memory: nothing")
         doubtful = tallies[_DOUBTFUL]
         if doubtful.n_lines == len(doubtful.details):
             for line, reasons in zip(doubtful.first, doubtful.details, strict=True):
