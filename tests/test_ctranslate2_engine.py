@@ -329,6 +329,41 @@ print(translator.translate(["the red house sees my old friend."])[0][0].text)
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_a_second_interrupt_does_not_make_python_forget_a_running_thread() -> None:
+    """Python would shut down while the thread translates, which aborts the process."""
+    code = """
+import signal, sys, threading, time
+from mtformer.engines.ctranslate2.engine import CTranslate2Engine
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threads, started, released = [], threading.Event(), threading.Event()
+
+class Interrupted(CTranslate2Engine):
+    def __init__(self):
+        self._n_workers = 2
+
+    def _run(self, batch):
+        if batch == [1]:
+            started.wait()
+            raise ValueError
+        threads.append(threading.current_thread())
+        started.set()
+        time.sleep(0.5)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        released.wait(5)
+
+try:
+    list(Interrupted()._map([[1], [2]]))
+except KeyboardInterrupt:
+    [thread] = threads
+    print(thread.is_alive() or thread.ident not in sys._current_frames())
+released.set()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_a_bundle_is_converted_once_and_again_when_the_cache_is_damaged(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,7 +13,7 @@ are then computed again by teacher forcing, over the whole vocabulary. A batch o
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,12 +144,17 @@ class CTranslate2Engine(BatchedEngine):
         if n_workers <= 1:
             yield from map(self._run, batches)
             return
-        with ThreadPoolExecutor(n_workers) as workers:
-            try:
-                yield from workers.map(self._run, batches)
-            except BaseException:
-                workers.shutdown(wait=False, cancel_futures=True)
-                raise
+        workers = ThreadPoolExecutor(n_workers)
+        futures = [workers.submit(self._run, batch) for batch in batches]
+        try:
+            for i in range(len(batches)):
+                yield futures[i].result()
+        finally:
+            # Not joined: if another Ctrl-C interrupts a join, Python takes the thread for ended, shuts down while it
+            # translates, and aborts.
+            workers.shutdown(wait=False)
+            wait([future for future in futures if not future.cancel()])
+            futures.clear()  # an error refers to this frame, and a future in it to the error
 
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""
