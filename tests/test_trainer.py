@@ -171,6 +171,15 @@ def test_when_every_update_is_faulty_the_run_ends(tmp_path: Path) -> None:
     assert len(trainer.updates) == 4 + 20
 
 
+def test_a_fault_at_the_end_of_a_run_counts_the_step_before_once_among_the_best(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_epochs=1, max_steps=None, validate_every=1, on_fault="skip", keep_best=100)
+    n = n_batches(trainer)
+    spoil_gradients(trainer, n)
+    trainer.fit()
+    assert [line["step"] for line in trainer.metrics() if "valid_loss" in line][-2:] == [n - 1, n - 1]
+    assert sorted(trainer.state.best_steps) == list(range(1, n))
+
+
 def test_a_spike_of_the_loss_is_a_fault(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=8, spike_factor=1.5)
 

@@ -111,7 +111,7 @@ class TrainState:
 
         Args:
             score: NaN or infinity is never good.
-            keep_best: the number of best scores to keep; of equal ones, the earlier are kept.
+            keep_best: the number of best scores to keep; of equal ones, the earlier are kept, and of one step the last.
 
         Returns:
             Whether its model is the best so far.
@@ -123,7 +123,8 @@ class TrainState:
         else:
             self.stale += 1
         if is_finite:
-            ranking = sorted([*self.best_scores, score], key=lambda score: score.rank, reverse=True)  # stable
+            others = [other for other in self.best_scores if other.step != score.step]
+            ranking = sorted([*others, score], key=lambda score: score.rank, reverse=True)  # stable
             self.best_scores = ranking[:keep_best]
         return is_best
 
