@@ -327,6 +327,18 @@ def test_snapshots_of_steps_that_are_repeated_are_made_again(tmp_path: Path) -> 
     assert [path.name for path in list_checkpoints(snapshots)] == ["step-000050", "step-000025"]
 
 
+def test_snapshots_are_removed_as_well_if_the_run_died_before_its_first_checkpoint(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"max_steps": 55, "validate_every": 100, "checkpoint_every": 100}
+    trainer = make_trainer(tmp_path, **settings)
+    trainer.fit()
+    shutil.rmtree(trainer.folder.checkpoints)
+    trainer.folder.bundle.unlink()
+    trainer.folder.metrics.unlink()
+    again = make_trainer(tmp_path, **settings)
+    assert not again.resume()
+    assert list_checkpoints(again.folder.snapshots) == []
+
+
 def test_a_run_that_is_to_keep_no_early_models_makes_no_snapshots(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=26, keep_early=0)
     trainer.fit()

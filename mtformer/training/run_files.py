@@ -101,14 +101,14 @@ class RunFiles:
     def _clean_up(self, saved: Checkpoint, state: TrainState) -> None:
         """Set aside damaged checkpoints, and remove what a save that was killed has left, and of steps to repeat."""
         checkpoint.set_aside_damaged(saved)
-        self.cut_journals(state)
+        self.remove_later(state)
         checkpoint.remove_others(saved.path, keep_last=self._settings.keep_last, keep_steps=state.best_steps)
-        checkpoint.remove_later_snapshots(self._folder.snapshots, state.step)
 
-    def cut_journals(self, state: TrainState) -> None:
-        """Remove the lines of steps that will be repeated."""
+    def remove_later(self, state: TrainState) -> None:
+        """Remove the lines and the snapshots of steps that will be repeated."""
         for journal in (self._journal, self.samples):
             journal.cut(state.step, is_validated=not state.validation_due)
+        checkpoint.remove_later_snapshots(self._folder.snapshots, state.step)
 
     def _restore_bundle(self, state: TrainState) -> None:
         """Write the bundle again if it or its adapter is lost: only a better model would replace it otherwise.

@@ -97,7 +97,7 @@ class Trainer:
         """
         state = self.files.restore()
         if state is None:
-            self.ranks.by_first(lambda: self.files.cut_journals(self.state))
+            self.ranks.by_first(lambda: self.files.remove_later(self.state))
             return False
         self.state = state
         return True
