@@ -223,7 +223,7 @@ def test_a_journal_that_cannot_be_read_is_an_error_in_a_sentence(
 
 def test_damaged_lines_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     journal = Journal(tmp_path / "metrics.jsonl")
-    journal.path.write_bytes(b'{"step": 1}\n{"step"\n{"step": 3}\nnothing\n{"step": 5')
+    journal.path.write_bytes(b'{"step": 1}\n{"step"\n{"step": 3}\n' + b"[" * 100_000 + b'\n{"step": 5')
     assert journal.read() == [{"step": 1}, {"step": 3}]
     assert caplog.messages == [f"{journal.path} is damaged, and read without line 2, 4"]  # 5 is still being written
 

@@ -112,7 +112,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         values: dict[str, Any] = json.loads(line)
         return values if math.isfinite(values["step"]) else None
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
