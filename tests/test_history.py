@@ -1,5 +1,6 @@
 """Resuming a run with other settings: what is refused, and what is recorded."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -228,4 +229,15 @@ def test_a_checkpoint_of_another_version_is_reported(
     without_epoch = Checkpoint(folder.checkpoints / "step-000001", {"step": 1}, {})
     monkeypatch.setattr("mtformer.training.history.newest_checkpoint", lambda folder, with_tensors: without_epoch)
     with pytest.raises(UserError, match="another version of mtformer"):
+        load_saved_run(folder)
+
+
+def test_a_tokenizer_that_is_lost_is_named(project_of_module: Project, tmp_path: Path, saved: SavedRun) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(dump_config(saved.config), encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{re.escape(str(folder.joint_tokenizer))}: missing"):
+        load_saved_run(folder)
+    src, tgt = folder.separate_tokenizers
+    src.write_bytes(b"")
+    with pytest.raises(UserError, match=f"^{re.escape(f'{src} and {tgt}')}: missing"):
         load_saved_run(folder)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from pathlib import Path
 from typing import NamedTuple
 
 import yaml
@@ -98,7 +99,8 @@ def _saved_config(folder: RunFolder) -> ResolvedConfig:
 
 
 def _saved_tokenizer(folder: RunFolder) -> Tokenizer:
-    paths = [folder.joint_tokenizer] if folder.joint_tokenizer.is_file() else folder.separate_tokenizers
+    joint, separate = [folder.joint_tokenizer], folder.separate_tokenizers
+    paths = next((paths for paths in (joint, separate) if any(map(Path.is_file, paths))), joint)
     try:
         return Tokenizer(*(path.read_bytes() for path in paths))
     except (FileNotFoundError, ValueError, UserError):
