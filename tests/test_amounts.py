@@ -171,6 +171,16 @@ CLOCKS = [  # languages, a text, and what its slots stand for in the translation
     ("en-zh", "At 10:45 pm, 12:05 A.M., 12 pm or 9PM", ["22:45", "0:05", "12:00", "21:00"]),
     ("en-en", "At 9 am", ["9 am"]),
     (
+        "de-en",
+        "Um halb neun, Viertel nach 10, fünf vor halb eins Uhr, drei viertel acht",
+        ["8:30", "10:15", "12:25", "7:45"],
+    ),
+    ("de-de", "Um halb neun", ["halb neun"]),
+    ("de-en", "Drei Viertel der Leute, halb so alt, halb 9,5, zehn vor allem, halb drei-jährig", ["9.5"]),
+    ("en-de", "At half past 9:00, a quarter to ten or five minutes to one, not half ten", ["9:30", "9:45", "12:55"]),
+    ("en-de", "From ten to nine, a quarter of nine, seven thirty, 12", ["12"]),
+    ("zh-en", "下午3点半、十二點一刻、两点三十分、二点半", ["3:30", "12:15", "2:30", "2:30"]),
+    (
         "en-de",
         "From 7 to 9 pm, 7 or 8 pm, 5-6pm, 7:00–9:00 p.m.",
         "19:00 21:00 19:00 20:00 17:00–18:00 19:00–21:00".split(),

@@ -185,6 +185,21 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
 
 NUMBERS = [
     (("zh", "en"), "3万5狗", "35,000 dogs", ()),
+    (("de", "en"), "Um halb neun, Viertel nach 10.", "At 8:30 and a quarter past ten.", ()),
+    (("de", "en"), "Es ist halb neun.", "It is 20:30, half past eight or half eight.", ()),
+    (("de", "en"), "Es ist halb neun.", "It is half past nine.", ("numbers lost: halb neun",)),
+    (("de", "en"), "Es ist halb neun.", "It is 2:30.", ("numbers lost: halb neun",)),
+    (("de", "en"), "Es ist zehn vor drei.", "It is ten minutes ago.", ("numbers lost: zehn vor drei",)),
+    (("de", "en"), "Es ist fünf nach halb 9.", "It is eight thirty-five.", ()),
+    (("de", "en"), "Drei Viertel der dogs, halb so viele.", "Three quarters of the dogs, half as many.", ()),
+    (("de", "fr"), "Es ist halb neun.", "Il est neuf heures.", ()),  # whose words are not known
+    (("en", "de"), "It is ten past 9, or quarter to ten.", "Es ist 9 Uhr 10, oder drei viertel zehn.", ()),
+    (("en", "de"), "It is 8:50.", "Es ist zehn vor neun.", ()),
+    (("en", "de"), "It is 8:30.", "Es ist halb acht.", ("numbers lost: 8:30",)),
+    (("en", "de"), "It is nine.", "Es ist halb neun.", ("numbers made up: halb neun",)),
+    (("en", "zh"), "It is eight.", "八點半, 差一刻九点", ("numbers made up: 八點半",)),
+    (("zh", "en"), "下午3点半我们玩。", "We play at 3:30 pm.", ()),
+    (("zh", "en"), "我们三点半玩。", "We play at three.", ("numbers lost: 三点半",)),
     (("zh", "en"), "2.5万亿狗", "2.5 trillion dogs", ()),
     (("zh", "de"), "2万亿狗", "2 Billionen Hunde", ()),
     (("zh", "en"), "2万亿狗", "2 billion dogs", ("numbers lost: 2万亿",)),

@@ -20,7 +20,8 @@ const DISCOUNT = "折"; // 8折 is 20% off
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALF = "50";
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
-const [HOURS, DAYS, MONTHS] = [24, 31, 12];
+const [HOURS, LAST_MINUTE, DAYS, MONTHS] = [24, 59, 31, 12];
+const HALF_DAY = 12 * 60; // minutes
 const MOST_DIGITS = 15; // of a number that is written otherwise
 const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 
@@ -59,12 +60,38 @@ function mayBeAWord({ value }) {
  */
 function lostNumbers(source, translation, src, tgt) {
   const lost = missingNumbers(source, translation, src, tgt);
-  if (!lost.some(mayBeAWord)) return lost.map(({ text }) => text);
+  const times = missingTimes(source, translation, src, tgt);
+  const textsOf = (numbers) => [...numbers, ...times].sort((a, b) => a.start - b.start).map(({ text }) => text);
+  if (!lost.some(mayBeAWord)) return textsOf(lost);
   const isSure =
     Object.keys(tgt.number_words.stems).length > 0 || missingNumbers(translation, source, tgt, src).length > 0;
   const countsOnes = isSure && spellsOutAnother(source, translation, src, tgt);
   const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source, countsOnes));
-  return lost.filter(isLost).map(({ text }) => text);
+  return textsOf(lost.filter(isLost));
+}
+
+/** The times that a text says in words and its counterpart lacks; none if it may say them as well. */
+function missingTimes(text, counterpart, language, counterpartLanguage) {
+  const said = counterpartLanguage.spoken_times ? findSpokenTimes(text, language) : [];
+  const there = said.length ? timesOf(counterpart, counterpartLanguage) : [];
+  return said.filter(({ value }) => !there.includes(minutesOf(...value.split(":"))));
+}
+
+/** What may be a time of day in a text, as minutes since midnight or noon. */
+function timesOf(text, language) {
+  const said = findSpokenTimes(text, language, true).map(({ value }) => value.split(":"));
+  const clocks = findClocks(text, language).flatMap(({ value }) => value.split("–").map((time) => time.split(":")));
+  const numbers = findNumbers(text).map(({ value }) => value.split(POINT)).filter(isTime);
+  return [...said, ...clocks, ...numbers].map((time) => minutesOf(...time));
+}
+
+function isTime(parts) {
+  return parts.length === 2 && parts[1].length === 2 && parts[0] <= HOURS && parts[1] <= LAST_MINUTE;
+}
+
+/** The minutes of a time since midnight or noon. */
+function minutesOf(hour, minute) {
+  return (60 * Number(hour) + Number(minute)) % HALF_DAY;
 }
 
 /** The numbers of a translation that its source lacks; none where the words of its language are not known. */
@@ -120,6 +147,8 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     if (!take(valueOf(written))) continue; // it is several numbers
     for (let place = index; place < index + written.length; place++) inside.add(place);
   }
+  for (const { start, text: said } of findSpokenTimes(text, language)) // the 9 of "halb 9"
+    for (let place = start; place < start + said.length; place++) inside.add(place);
   numbers = numbers.filter(({ start }) => !inside.has(start));
   const missing = numbers.toReversed().filter(({ value }) => !take(value)).reverse();
   if (missing.length > MOST_MISSING) return missing;
@@ -145,6 +174,8 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
 class Counterpart {
   constructor(text, counterpart, values, language, counterpartLanguage) {
     Object.assign(this, { text, counterpart: counterpart.toLowerCase(), words: new NumberWords(counterpartLanguage) });
+    const said = findSpokenTimes(counterpart, counterpartLanguage, true);
+    this.timesSaid = said.map(({ value }) => minutesOf(...value.split(":")));
     this.hasDates = language.has_ordinals;
     this.hasClock = CLOCK.test(text) || CLOCK.test(counterpart);
     this.hasCenturies = CENTURY.test(text) || CENTURY.test(counterpart);
@@ -175,9 +206,11 @@ class Counterpart {
    */
   hasBoth(end, whole, part) {
     if (whole > DAYS && this.values.has(String(whole))) return false;
+    if (isTime([whole, part]) && this.timesSaid.includes(minutesOf(whole, part))) return true;
     const hours = this.hours(whole);
     if (hours.some((hour) => this.values.has(withoutIdleZeros(`${hour}${POINT}${part}`)))) return true;
-    const hasParts = HALVES_AND_QUARTERS.includes(part) && this.words.haveParts(this.counterpart);
+    const mayHaveParts = HALVES_AND_QUARTERS.includes(part) && !this.timesSaid.length; // else they are those
+    const hasParts = mayHaveParts && this.words.haveParts(this.counterpart);
     const next = hasParts ? hours.map((hour) => hour + 1) : []; // halb drei is 2:30
     if (![...hours, ...next].some((hour) => this.has(hour))) return false;
     const n = Number(part);

@@ -34,7 +34,6 @@ const [FEWEST_SPELLED, MOST_LETTERS_A_TOKEN] = [3, 1.8]; // of a word that is sp
 class SlotMaker {
   constructor(tokenizer, slots, src, tgt) {
     Object.assign(this, { tokenizer, slots, src, tgt });
-    this.clocks = src.clocks && { times: inJavaScript(src.clocks.times), time: inJavaScript(src.clocks.time) };
   }
 
   /** A text with slots, also for units that are words if `units`; null if it has nothing that needs any. */
@@ -118,26 +117,10 @@ class SlotMaker {
       const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
       return { start: index, text: written, kind: "many", date: { ...groups, month } };
     });
-    return [...dates, ...this.timesOfDay(text), ...numbersAndCodes(text, this.src)].sort(inOrder);
-  }
-
-  /** The times of day of a text; two with a dash between them come once more together: mtformer/text/clocks.py. */
-  timesOfDay(text) {
-    return Array.from(this.clocks ? text.matchAll(this.clocks.times) : []).flatMap(({ 0: written, index }) => {
-      const times = Array.from(written.matchAll(this.clocks.time));
-      const found = on24Hours(times.map(({ groups }) => groups)).map((clock, i) => {
-        const { 0: time, index: start } = times[i];
-        return { start, end: i + 1 < times.length ? start + time.length : written.length, clock };
-      });
-      const together = found.slice(1).flatMap(({ start, end, clock }, i) => {
-        const first = found[i];
-        const isRange = BETWEEN_TIMES.test(written.slice(first.end, start));
-        return isRange ? [{ start: first.start, end, clock: `${first.clock}–${clock}` }] : [];
-      });
-      return [...found, ...together].map(({ start, end, clock }) => {
-        return { start: index + start, text: written.slice(start, end), kind: "many", clock };
-      });
+    const clocks = [...findClocks(text, this.src), ...findSpokenTimes(text, this.src)].map(({ value, ...found }) => {
+      return { ...found, kind: "many", clock: value };
     });
+    return [...dates, ...clocks, ...numbersAndCodes(text, this.src)].sort(inOrder);
   }
 
   /** Names that the model has to spell, not at the start of the text. */
@@ -261,6 +244,41 @@ function inOrder(a, b) {
   return a.start - b.start || b.text.length - a.text.length;
 }
 
+/** The times of day of a text in digits; two with a dash between them come once more together: mtformer/text/clocks.py. */
+function findClocks(text, language) {
+  const { clocks } = language;
+  if (clocks) language.clock_patterns ??= { times: inJavaScript(clocks.times), time: inJavaScript(clocks.time) };
+  const patterns = language.clock_patterns;
+  return Array.from(clocks ? text.matchAll(patterns.times) : []).flatMap(({ 0: written, index }) => {
+    const times = Array.from(written.matchAll(patterns.time));
+    const found = on24Hours(times.map(({ groups }) => groups)).map((value, i) => {
+      const { 0: time, index: start } = times[i];
+      return { start, end: i + 1 < times.length ? start + time.length : written.length, value };
+    });
+    const together = found.slice(1).flatMap(({ start, end, value }, i) => {
+      const first = found[i];
+      const isRange = BETWEEN_TIMES.test(written.slice(first.end, start));
+      return isRange ? [{ start: first.start, end, value: `${first.value}–${value}` }] : [];
+    });
+    return [...found, ...together].map(({ start, end, value }) => {
+      return { start: index + start, text: written.slice(start, end), value };
+    });
+  });
+}
+
+/** The times that a text says in words, also what may be something else if `maybe`: mtformer/text/spoken_times.py. */
+function findSpokenTimes(text, language, maybe = false) {
+  const { spoken_times: words } = language;
+  if (!words) return [];
+  words.regExps ??= [words.certain, words.possible].map((pattern) => inJavaScript(pattern, "i"));
+  return Array.from(text.matchAll(words.regExps[Number(maybe)]), ({ 0: written, index, groups }) => {
+    const [hour, said] = [groups.hour ?? groups.said, groups.before ?? groups.after].map((word) => word.toLowerCase());
+    const minutes = 60 * (words.hours[hour] ?? Number(hour)) + words.offsets[said.replace("點", "点")];
+    const value = `${Math.floor(minutes / 60) || NOON / 60}:${String(minutes % 60).padStart(2, "0")}`;
+    return { start: index, text: written, value };
+  });
+}
+
 /** Writes times that belong together; none if each may be in the morning or the evening, as in 8 bis 9 Uhr. */
 function on24Hours(times) {
   const values = [];
@@ -284,13 +302,13 @@ function modulo(number, divisor) {
 /** The dates of a text, as matches with groups for the day, the month and the year. */
 function findDates(text, { dates }) {
   if (!dates) return [];
-  dates.regExps ??= dates.patterns.map(inJavaScript);
+  dates.regExps ??= dates.patterns.map((pattern) => inJavaScript(pattern));
   return dates.regExps.flatMap((pattern) => Array.from(text.matchAll(pattern)));
 }
 
 /** A pattern of Python that describe_texts has. */
-function inJavaScript(pattern) {
-  return new RegExp(pattern.replaceAll("(?P<", "(?<"), "gu");
+function inJavaScript(pattern, flags = "") {
+  return new RegExp(pattern.replaceAll("(?P<", "(?<"), `gu${flags}`);
 }
 
 /** Writes a date { year, month, day, last }, months from 0 on, in a language: mtformer/text/dates.py. */

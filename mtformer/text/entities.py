@@ -28,6 +28,7 @@ from mtformer.text.numbers import (
     has_myriads,
     value_of,
 )
+from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 from mtformer.text.words import WORD
 
@@ -220,11 +221,12 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
     a name in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
+    clocks = [Entity(*time, MANY, is_clock=True) for time in find_spoken_times(text, language)]
     if not _MAY_BE_FOUND.search(text):
-        return ()
+        return clocks
     found = _numbers_and_codes(text, language)
     dates = [Entity(*date, MANY, has_month=True) for date in dict.fromkeys(find_dates(text, language))]
-    clocks = [Entity(start, clock, value, MANY, is_clock=True) for start, clock, value in find_clocks(text, language)]
+    clocks += [Entity(*time, MANY, is_clock=True) for time in find_clocks(text, language)]
     if not dates and not clocks:
         return found
     known = {(each.start, each.value) for each in clocks}  # the 18:30 of "18:30 Uhr"

@@ -8,10 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from mtformer.text.clocks import find_clocks
 from mtformer.text.entities import SLOT, large_word
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
+from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minutes_of
 
 _SPACED = re.compile(GROUPS)
 _SCALES = {  # zeros
@@ -35,7 +37,7 @@ DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
-_HOURS, _DAYS, _MONTHS = 24, 31, 12
+_HOURS, _LAST_MINUTE, _DAYS, _MONTHS = 24, 59, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
 _MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
 ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
@@ -55,7 +57,27 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> lis
         counts_ones = _spells_out_another(source, translation, languages)
         uncounted = [number for number in uncounted if not _is_counted(number, source, counts_ones=counts_ones)]
     starts = {number.start for number in uncounted}
-    return [number.text for number in lost if number.start not in starts]
+    counted = [number for number in lost if number.start not in starts]
+    return [number.text for number in sorted([*counted, *_missing_times(source, translation, languages)])]
+
+
+def _missing_times(text: str, counterpart: str, languages: Sequence[str]) -> list[Number]:
+    """Return the times that ``text`` says in words and ``counterpart`` lacks; none if it may say them as well."""
+    said = list(find_spoken_times(text, languages[0])) if has_spoken_times(languages[1]) else []
+    there = _times_of(counterpart, languages[1]) if said else ()
+    return [Number(*time) for time in said if minutes_of(*time.value.split(":")) not in there]
+
+
+def _times_of(text: str, language: str) -> set[int]:
+    """Return what may be a time of day in a text, as minutes since midnight or noon."""
+    times = [time.value.split(":") for time in find_spoken_times(text, language, possible=True)]
+    times += [time.split(":") for _, _, value in find_clocks(text, language) for time in value.split("–")]
+    times += [parts for number in find_numbers(text) if _is_time(parts := number.value.split(POINT))]
+    return {minutes_of(*time) for time in times}
+
+
+def _is_time(parts: Sequence[str]) -> bool:
+    return len(parts) == 2 and len(parts[1]) == 2 and int(parts[0]) <= _HOURS and int(parts[1]) <= _LAST_MINUTE
 
 
 def made_up_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
@@ -98,6 +120,8 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         if there[value]:  # else it is several numbers
             there[value] -= 1
             inside.update(range(*match.span()))
+    for time in find_spoken_times(text, languages[0]):  # the 9 of "halb 9"
+        inside.update(range(time.start, time.start + len(time.text)))
     numbers = [number for number in numbers if number.start not in inside]
     values = {None, *there, *map(_plain, there)}
     missing = []
@@ -132,6 +156,8 @@ class _Counterpart:
         """Take both texts, the values in the counterpart that belong to no other number, and the languages."""
         self._text, self._counterpart = text, counterpart.lower()
         self._words = number_words(counterpart_lang)
+        said = find_spoken_times(counterpart, counterpart_lang, possible=True)
+        self._times_said = {minutes_of(*time.value.split(":")) for time in said}
         self._has_dates = has_full_stops_in_ordinals(lang)
         self._has_clock = any(map(CLOCK.search, (text, counterpart)))
         self._has_centuries = any(map(CENTURY.search, (text, counterpart)))
@@ -163,10 +189,13 @@ class _Counterpart:
         """
         if whole > _DAYS and str(whole) in self._values:
             return False
+        if _is_time((str(whole), part)) and minutes_of(str(whole), part) in self._times_said:
+            return True
         hours = self._hours(whole)
         if any(_plain(f"{hour}{POINT}{part}") in self._values for hour in hours):
             return True
-        has_parts = part in _HALVES_AND_QUARTERS and self._words.has_parts(self._counterpart)
+        may_have_parts = part in _HALVES_AND_QUARTERS and not self._times_said  # else they are those
+        has_parts = may_have_parts and self._words.has_parts(self._counterpart)
         if not any(map(self._has, {*hours, *(hour + 1 for hour in hours if has_parts)})):  # halb drei is 2:30
             return False
         if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):

@@ -1,0 +1,182 @@
+"""Times of day as people say them: half past eight, German halb neun, Chinese 八点半."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from mtformer.text.codes import LATIN
+from mtformer.text.languages import base_language
+
+_HALF_DAY = 12 * 60  # minutes
+
+
+class _Words(NamedTuple):
+    """The words of a language. What certainly is a time comes first, then what may be something else.
+
+    Attributes:
+        hours: for the hours from one to twelve.
+        before: what is said before an hour, and how many minutes it adds.
+        after: what is said after an hour.
+        maybe_before: such as "ten to" nine, which may be a range.
+        maybe_after: such as nine "thirty", which may be two numbers.
+        joiner: what stands between an hour and these words.
+        article: what may stand before all of it, and is left out where the time is in digits.
+        end: what may stand behind it, and is left out as well.
+    """
+
+    hours: Mapping[str, int]
+    before: Mapping[str, int] = {}
+    after: Mapping[str, int] = {}
+    maybe_before: Mapping[str, int] = {}
+    maybe_after: Mapping[str, int] = {}
+    joiner: str = " "
+    article: str = "(?!)"
+    end: str = "(?!)"
+
+
+def _numbered(words: str) -> dict[str, int]:
+    return {word: number for number, word in enumerate(words.split(), 1)}
+
+
+_MINUTES = (5, 10, 20, 25)
+_ENGLISH_MINUTES = dict(zip("five ten twenty twenty-five".split(), _MINUTES, strict=True))
+_GERMAN_MINUTES = dict(zip("fünf zehn zwanzig fünfundzwanzig".split(), _MINUTES, strict=True))
+_WORDS = {
+    "en": _Words(
+        _numbered("one two three four five six seven eight nine ten eleven twelve"),
+        before={
+            **{
+                "half past": 30,
+                "half-past": 30,
+                "quarter past": 15,
+                "quarter after": 15,
+                "quarter to": -15,
+                "quarter till": -15,
+            },
+            **{f"{word}{unit} past": n for word, n in _ENGLISH_MINUTES.items() for unit in ("", " minutes")},
+            **{f"{word} minutes to": -n for word, n in _ENGLISH_MINUTES.items()},
+        },
+        maybe_before={
+            **{"half": 30, "quarter of": -15, "quarter before": -15},
+            **{f"{word}{unit} after": n for word, n in _ENGLISH_MINUTES.items() for unit in ("", " minutes")},
+            **{f"{word} {to}": -n for word, n in _ENGLISH_MINUTES.items() for to in ("to", "till", "of", "before")},
+            **{f"{word} minutes {to}": -n for word, n in _ENGLISH_MINUTES.items() for to in ("till", "of", "before")},
+            **{f"{n}{unit} past": n for n in _MINUTES for unit in ("", " minutes")},
+            **{f"{n}{unit} to": -n for n in _MINUTES for unit in ("", " minutes")},
+        },
+        maybe_after={
+            **{"oh-five": 5, "ten": 10, "fifteen": 15, "twenty": 20, "twenty-five": 25, "thirty": 30},
+            **{"thirty-five": 35, "forty": 40, "forty-five": 45, "fifty": 50, "fifty-five": 55},
+        },
+        joiner="[ -]",
+        article="an? ",
+    ),
+    "de": _Words(
+        _numbered("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
+        before={
+            **{"halb": -30, "viertel nach": 15, "viertel vor": -15, "dreiviertel": -15, "drei viertel": -15},
+            **{f"{word}{unit} nach": n for word, n in _GERMAN_MINUTES.items() for unit in ("", " minuten")},
+            **{f"{word}{unit} vor": -n for word, n in _GERMAN_MINUTES.items() for unit in ("", " minuten")},
+            **{f"{word} nach halb": n - 30 for word, n in _GERMAN_MINUTES.items()},
+            **{f"{word} vor halb": -n - 30 for word, n in _GERMAN_MINUTES.items()},
+        },
+        maybe_before={
+            "viertel": -45,
+            **{f"{n}{unit} nach": n for n in _MINUTES for unit in ("", " minuten")},
+            **{f"{n}{unit} vor": -n for n in _MINUTES for unit in ("", " minuten")},
+        },
+        maybe_after={
+            **{"uhr fünf": 5, "uhr zehn": 10, "uhr fünfzehn": 15, "uhr zwanzig": 20, "uhr fünfundzwanzig": 25},
+            **{"uhr dreißig": 30, "uhr vierzig": 40, "uhr fünfundvierzig": 45, "uhr fünfzig": 50},
+        },
+        end=" uhr",
+    ),
+    "zh": _Words(
+        _numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
+        after={"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
+        maybe_before={"差一刻": -15, "差五分": -5, "差十分": -10, "差二十分": -20},
+        maybe_after={"点五分": 5, "点十分": 10, "点二十分": 20, "点二十五分": 25, "点四十分": 40, "点五十分": 50},
+        joiner="",
+        end="[点點]",
+    ),
+}
+_NUMERALS = "一二三四五六七八九十百"
+
+
+class SpokenTime(NamedTuple):
+    """A time of day in a text.
+
+    Attributes:
+        start: where it starts, in characters.
+        text: as it is said.
+        value: in digits: 8:30.
+    """
+
+    start: int
+    text: str
+    value: str
+
+
+def describe_spoken_times(language: str) -> dict[str, object] | None:
+    """Return the patterns of what certainly is a time and of what may be one, and the minutes that their words mean.
+
+    None for a language whose words are not known here.
+    """
+    words = _WORDS.get(base_language(language))
+    if words is None:
+        return None
+    before, after = {**words.before, **words.maybe_before}, {**words.after, **words.maybe_after}
+    return {
+        "certain": _pattern(words, words.before, words.after),
+        "possible": _pattern(words, before, after),
+        "offsets": {**before, **after},
+        "hours": words.hours,
+    }
+
+
+def _pattern(words: _Words, before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    hour = rf"1[0-9]|2[0-4]|[1-9]|{_any_of(words.hours)}"
+    first = rf"(?:{words.article})?(?P<before>{_any_of(before)}){words.joiner and ' '}(?P<hour>{hour})"
+    second = rf"(?P<said>{hour}){words.joiner}(?P<after>{_any_of(after)})"
+    start = rf"(?<![{LATIN}0-9.,:{_NUMERALS}-])" if words.joiner else rf"(?<![0-9.,:{_NUMERALS}])"
+    end = rf"(?!['’]?[{LATIN}0-9]|-[{LATIN}0-9]|[.,:/][0-9])" if words.joiner else ""
+    return rf"{start}(?:{first}(?::00)?(?:{words.end})?|{second}){end}"
+
+
+def _any_of(words: Mapping[str, int]) -> str:
+    alternatives = sorted((word.replace("点", "[点點]") for word in words), key=len, reverse=True)
+    return "|".join(alternatives) or "(?!)"
+
+
+@lru_cache
+def _patterns(language: str) -> dict[str, re.Pattern[str]]:
+    described = describe_spoken_times(language) or {}
+    return {name: re.compile(str(described[name]), re.IGNORECASE) for name in ("certain", "possible") if described}
+
+
+def find_spoken_times(text: str, language: str, *, possible: bool = False) -> Iterator[SpokenTime]:
+    """Yield the times of a text that are said in words, also those that may be something else if ``possible``.
+
+    None in a language whose words are not known here.
+    """
+    pattern = _patterns(language).get("possible" if possible else "certain")
+    words = _WORDS.get(base_language(language))
+    if pattern is None or words is None:
+        return
+    offsets = {**words.before, **words.maybe_before, **words.after, **words.maybe_after}
+    for match in pattern.finditer(text):
+        hour, said = match["hour"] or match["said"], match["before"] or match["after"]
+        number = int(hour) if hour.isdecimal() else words.hours[hour.lower()]
+        minutes = 60 * number + offsets[said.lower().replace("點", "点")]
+        yield SpokenTime(match.start(), match[0], f"{minutes // 60 or 12}:{minutes % 60:02}")
+
+
+def has_spoken_times(language: str) -> bool:
+    """Tell whether the words of a language are known here."""
+    return base_language(language) in _WORDS
+
+
+def minutes_of(hour: str, minute: str) -> int:
+    """Return the minutes of a time since midnight or noon."""
+    return (60 * int(hour) + int(minute)) % _HALF_DAY
