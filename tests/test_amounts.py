@@ -180,6 +180,7 @@ CLOCKS = [  # languages, a text, and what its slots stand for in the translation
     ("en-de", "At half past 9:00, a quarter to ten or five minutes to one, not half ten", ["9:30", "9:45", "12:55"]),
     ("en-de", "From ten to nine, a quarter of nine, seven thirty, 12", ["12"]),
     ("zh-en", "下午3点半、十二點一刻、两点三十分、二点半", ["3:30", "12:15", "2:30", "2:30"]),
+    ("de-en", "Um halb ſieben, halb sıeben, HALB SİEBEN, Viertel nach 24, Viertel vor 1, 9", ["0:15", "12:45", "9"]),
     (
         "en-de",
         "From 7 to 9 pm, 7 or 8 pm, 5-6pm, 7:00–9:00 p.m.",

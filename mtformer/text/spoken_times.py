@@ -166,10 +166,13 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
         return
     offsets = {**words.before, **words.maybe_before, **words.after, **words.maybe_after}
     for match in pattern.finditer(text):
-        hour, said = match["hour"] or match["said"], match["before"] or match["after"]
-        number = int(hour) if hour.isdecimal() else words.hours[hour.lower()]
-        minutes = 60 * number + offsets[said.lower().replace("點", "点")]
-        yield SpokenTime(match.start(), match[0], f"{minutes // 60 or 12}:{minutes % 60:02}")
+        hour, said = (match["hour"] or match["said"]).lower(), match["before"] or match["after"]
+        number = int(hour) if hour.isdecimal() else words.hours.get(hour)
+        offset = offsets.get(said.lower().replace("點", "点"))
+        if number is None or offset is None:  # ſ and ı, which match s and i
+            continue
+        minutes = 60 * number + offset
+        yield SpokenTime(match.start(), match[0], f"{(minutes // 60 or 12) % 24}:{minutes % 60:02}")
 
 
 def has_spoken_times(language: str) -> bool:
