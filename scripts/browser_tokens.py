@@ -36,10 +36,12 @@ from mtformer.support.page import assemble
 from mtformer.text.lines import without_surrogates
 from mtformer.text.marks import EMOJI, LONG_WORD, separators
 from mtformer.text.sentences import split_sentences
+from mtformer.text.slots import Slotted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.guard import Guard
 from mtformer.translate.markup.scanner import Mark, Role, without_overlaps
+from mtformer.translate.pairs import parts_of
 from mtformer.translate.plan import Plan, run, together
 from mtformer.translate.planner import Planner
 from mtformer.translate.preparation import standard_preparations
@@ -147,7 +149,14 @@ def made_up(ids: Sequence[int], n_tokens: int) -> list[int]:
 
 
 class PagePlanner(Planner):
-    """A planner that divides a line as a page does, at emoji and long words as well; other markup inside is text."""
+    """A planner that divides a line as a page does, at emoji and long words as well; other markup inside is text.
+
+    It adds no slots to the translation of a text that is cut, either.
+    """
+
+    def _plan_all_slots(self, slotted: Slotted, first: str) -> Plan[list[Translation]]:
+        is_whole = len(parts_of(slotted.text, self.tokenizer, self.terms, self.max_length)) == 1
+        return (yield from super()._plan_all_slots(slotted, first)) if is_whole else []
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
         text = on_one_line(line)
