@@ -69,7 +69,7 @@ def run_as_on_windows(project: Project, script: str) -> subprocess.CompletedProc
 
 
 def test_the_main_job_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n_pairs=60, max_steps=6, checkpoint_every=2, validate_every=3)
+    project = make_project(tmp_path, n_pairs=60, max_steps=6, validate_every=2)
     killed = run_as_on_windows(project, KILLED)
     assert killed.returncode == 9, killed.stderr
     done = run_as_on_windows(project, ALL)

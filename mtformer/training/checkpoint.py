@@ -260,7 +260,8 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
     for key, tensor in tensors_below("optimizer", tensors).items():
         moment, name = key.split(".", 1)
         parameter = parameters[name]
-        owners[parameter].state[parameter][moment] = as_kept(tensor, parameter)
+        # A copy: what is loaded on a CPU maps the file, which Windows then neither removes nor replaces.
+        owners[parameter].state[parameter][moment] = as_kept(tensor, parameter).clone()
     if updater.average:  # a run that started without one: it starts with the current weights
         updater.average.load(_kept(tensors_below("average", tensors) or tensors_below("model", tensors), parameters))
 
