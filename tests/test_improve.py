@@ -15,11 +15,13 @@ from conftest import Project, make_project, sentence_pairs
 from faults import PowerCut, disk_error_before
 
 from mtformer.bundle.format import load_bundle
-from mtformer.config import load_config
+from mtformer.config import ResolvedConfig, load_config
 from mtformer.improve import run, stages
+from mtformer.improve.configs import Configs
 from mtformer.improve.plan import Baseline, describe, make_plan
 from mtformer.improve.run import Request, improve
 from mtformer.improve.state import Outcome, State, locked
+from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training import checkpoint
 from mtformer.translate.jobs import core
@@ -185,6 +187,20 @@ def test_what_is_killed_anywhere_goes_on(
     assert n_cuts > 5
     assert digest(project) == digest(whole[0])
     assert [outcome.stage for outcome in report.outcomes] == list(outcomes(whole[0]))
+
+
+def test_the_seed_after_the_largest_is_the_smallest(
+    whole: tuple[Project, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(whole[0].folder)
+    config = load_config("config.yaml")
+    baseline = RunFolder.of(config)
+    resolved = baseline.read_config(ResolvedConfig)
+    largest = resolved.model_copy(update={"training": resolved.training.model_copy(update={"seed": 2**31 - 1})})
+    for name in ("train.1", "valid"):
+        (tmp_path / f"{name}.jsonl").touch()
+    configs = Configs(tmp_path, config, largest, baseline)
+    assert [configs.teacher("teacher", number).training.seed for number in (1, 2, 3)] == [2**31 - 1, 0, 1]
 
 
 def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,8 +57,9 @@ class Configs:
         """Return the file of a config."""
         return self.folder / f"{name}.yaml"
 
-    def teacher(self, name: str, *, seed: int, reverse: bool = False) -> Config:
-        """Write the config of a model like the baseline, with another seed or of the opposite direction."""
+    def teacher(self, name: str, number: int = 1, *, reverse: bool = False) -> Config:
+        """Write the config of a model like the baseline, in either direction; from number 2 on, with another seed."""
+        seed = (self.resolved.training.seed + number - 1) % 2**31  # which are less than that
         values = self._values(name, seed=seed)
         data = values["data"]
         if reverse:

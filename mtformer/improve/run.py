@@ -129,14 +129,13 @@ class _Improvement:
     def _teachers(self) -> tuple[list[Path], list[Path]]:
         """Train the teachers of the plan, and return those of this direction and of the other that help."""
         forward, backward = [self._configs.baseline.bundle], list[Path]()
-        self._configs.teacher("forward", seed=self._configs.resolved.training.seed)  # for data distill, by hand
+        self._configs.teacher("forward")  # for data distill, by hand
         for stage in self._plan:
             kind, _, number = stage.name.partition(".")
             if kind not in ("reverse", "teacher"):
                 continue
-            seed = self._configs.resolved.training.seed + int(number or 1) - 1
             reverse = kind == "reverse"
-            self._stages.trained(self._configs.teacher(stage.name, seed=seed, reverse=reverse))
+            self._stages.trained(self._configs.teacher(stage.name, int(number or 1), reverse=reverse))
             if not reverse:
                 forward = self._stages.joined(forward, stage.name)
             elif backward:
