@@ -183,6 +183,16 @@ def test_folders_of_others_that_cannot_be_read_are_left_out(place: Project, monk
     assert list(listed(place)) == ["own"]
 
 
+def test_the_newest_model_is_a_file(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "model.safetensors" for name in ("file", "gone", "folder")]
+    for path in paths:
+        path.parent.mkdir()
+    paths[0].touch()
+    paths[1].symlink_to(tmp_path / "unmounted")  # which Path.glob of Python 3.12 and later finds
+    paths[2].mkdir()
+    assert find_model(tmp_path) == paths[0]
+
+
 def test_a_damaged_run_is_shown_as_such_among_the_others(place: Project) -> None:
     make_run(place, "good", at(10, 5.0))
     half = make_run(place, "half", at(10, 5.0), at(20, 7.0))

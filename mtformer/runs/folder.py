@@ -244,8 +244,9 @@ def files_of_runs(folder: Path, name: str) -> list[Path]:
 
     A model that was exported to transformers has a file of a bundle's name, beside their ``config.json``.
     """
-    files = (path for path in folder.glob(f"*/{name}") if not path.with_name("config.json").exists())
-    return sorted(files, key=lambda file: file.stat().st_mtime)
+    files = filter(Path.is_file, folder.glob(f"*/{name}"))  # no links to models that are gone
+    ours = (file for file in files if not file.with_name("config.json").exists())
+    return sorted(ours, key=lambda file: file.stat().st_mtime)
 
 
 def hint(path: Path, file: str) -> str:
