@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from mtformer.config import Config, JsonlFile, LanguagePair, ResolvedConfig, load_config
+from mtformer.config import Config, LanguagePair, ResolvedConfig, load_config
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_text
 
@@ -44,10 +44,6 @@ class Configs:
     def valid(self) -> Path:
         """The validation pairs."""
         return self.folder / "valid.jsonl"
-
-    def source(self, path: Path) -> JsonlFile:
-        """Return a file of pairs as a source."""
-        return JsonlFile(jsonl=path)
 
     def run(self, name: str) -> RunFolder:
         """Return the folder of a training."""

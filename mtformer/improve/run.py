@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from mtformer.config import Config, ResolvedConfig
+from mtformer.config import Config, JsonlFile, ResolvedConfig
 from mtformer.data.held_out import training_text
 from mtformer.data.sources.parallel import ParallelText, can_be_read_again
 from mtformer.data.store import StoredText
@@ -147,7 +147,7 @@ class _Improvement:
     def _translations(self, forward: list[Path], backward: list[Path]) -> list[Path]:
         """Translate the text in both directions."""
         configs, languages = self._configs, self._configs.languages
-        own = [configs.source(path) for path in configs.texts]
+        own = [JsonlFile(jsonl=path) for path in configs.texts]
         sides = (
             ("forward", ParallelText(own, *languages), forward, configs.path("forward")),
             ("backward", ParallelText(own, languages.tgt_lang, languages.src_lang), backward, configs.path("reverse")),
