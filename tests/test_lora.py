@@ -230,6 +230,16 @@ def test_commands_take_an_adapter(base: Path, tuned: RunFolder, tmp_path: Path, 
     assert load_bundle(tmp_path / "merged.safetensors").header == load_bundle(tuned.bundle).header
 
 
+def test_an_adapter_in_use_leaves_its_file_alone(tuned: RunFolder, tmp_path: Path) -> None:
+    path = tmp_path / "adapter.safetensors"
+    path.write_bytes(tuned.adapter.read_bytes())
+    adapter = load_adapter(path)
+    before = {name: weight.clone() for name, weight in adapter.weights.items()}
+    with path.open("r+b") as file:  # Windows would refuse it, as it refuses to replace the file
+        file.write(bytes(path.stat().st_size))
+    assert all(torch.equal(weight, before[name]) for name, weight in adapter.weights.items())
+
+
 def test_an_adapter_of_another_model_is_refused_with_both_digests(tuned: RunFolder, tmp_path: Path) -> None:
     other = load_bundle(tuned.bundle)
     with pytest.raises(UserError) as refused:

@@ -130,7 +130,8 @@ def _weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             raise ValueError(f"this adapter is damaged: {name} is not one of its parameters")
         if not tensor.isfinite().all():
             raise ValueError(f"this adapter is damaged: {name} has values that are not finite")
-    return {name.removeprefix(WEIGHT): tensor for name, tensor in tensors.items()}
+    # Copies: the tensors map the file, which Windows then does not replace when training writes a better one.
+    return {name.removeprefix(WEIGHT): tensor.clone() for name, tensor in tensors.items()}
 
 
 def _require_shapes(weights: Mapping[str, Tensor], bundle: Bundle) -> None:
