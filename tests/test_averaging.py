@@ -1,6 +1,7 @@
 """Averages of weights, while training and of what training has left."""
 
 import json
+import shutil
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -11,7 +12,8 @@ import torch
 from conftest import Project, make_project
 from torch import Tensor, nn
 
-from mtformer.bundle.format import load_bundle, save_bundle
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
@@ -144,6 +146,18 @@ def test_what_cannot_be_averaged_is_told(run: Project, arguments: list[str], tol
     assert result.status == 2
     assert told in result.stderr
     assert not (run.folder / "x.safetensors").exists()
+
+
+def test_checkpoints_of_another_model_than_the_bundle_have_no_average(run: Project, tmp_path: Path) -> None:
+    folder = shutil.copytree(run.folder / "runs/config", tmp_path / "run")
+    bundle = load_bundle(folder / "model.safetensors")
+    narrow = bundle.header.architecture.model_copy(update={"d_ff": 8})
+    header = bundle.header.model_copy(update={"architecture": narrow})
+    save_bundle(folder / "model.safetensors", Bundle(Transformer(narrow), bundle.tokenizer, header))
+    result = run.mtformer("average", folder, "--output", tmp_path / "x.safetensors")
+    assert result.status == 2
+    newest = folder / "checkpoints" / "step-000060"
+    assert f"{newest} and {folder / 'model.safetensors'} are of different models: " in result.stderr
 
 
 def test_bundles_of_different_directions_have_no_average(run: Project, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.model.lora import trained_parameters
-from mtformer.model.weights import load_weights, weights
+from mtformer.model.weights import load_weights, require_shapes, weights
 from mtformer.runs.checkpoints import best_checkpoints, list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
@@ -74,7 +74,7 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
         best: average the checkpoints of this many of the best validations.
 
     Raises:
-        UserError: there are fewer, or one cannot be loaded.
+        UserError: there are fewer, or one cannot be loaded or is not of the run's model.
     """
     folder = RunFolder(run).checkpoints
     checkpoints = list_checkpoints(folder) if best is None else best_checkpoints(folder)
@@ -90,8 +90,18 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
     chosen = checkpoints[:wanted]
     steps = ", ".join(f"step {step_of(path)}" for path in sorted(chosen))
     log.info("averaging %s: %s", counted(len(chosen), "checkpoint"), steps)
-    bundle = load_bundle(RunFolder(run).bundle)
-    _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)
+    path_of_bundle = RunFolder(run).bundle
+    bundle = load_bundle(path_of_bundle)
+
+    def weights_of(path: Path) -> dict[str, Tensor]:
+        found = model_weights(path)
+        try:
+            require_shapes(bundle.model, {name: tensor.shape for name, tensor in found.items()})
+        except ValueError as error:
+            raise UserError(f"{path} and {path_of_bundle} are of different models: {error}") from None
+        return found
+
+    _save_mean(bundle, map(weights_of, chosen), len(chosen), output)
 
 
 def average_bundles(paths: Sequence[Path], output: Path) -> None:
