@@ -4,7 +4,7 @@ import pytest
 
 from mtformer.text import entities
 from mtformer.text.entities import written_for
-from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.lost_numbers import lost_numbers, lost_words
 from mtformer.text.slots import (
     SLOTS,
     Slotted,
@@ -239,6 +239,10 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("en-pl", "1 yen, 5 yen", ["1 jen", "5 jenów"], "5 jenów"),
     ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
     ("da-ru", "5 kilometer", ["5"], "5"),
+    ("de-en", "einundzwanzig Hunde, zwölf, hundert, Zweitausenddreihundert", ["21", "2300"], "twenty-one, 2,200"),
+    ("en-de", "nineteen eighty-four, two hundred and five dogs", ["1984", "205"], "1984, 250"),
+    ("en-zh", "thirty-eight dogs, a hundred, twenty-first, fifty million", ["38"], "八狗三十"),
+    ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500"], "305, 13, 25"),
 ]
 
 
@@ -247,16 +251,16 @@ def test_a_unit_that_is_a_word_is_written_in_the_target_language(
     languages: str, text: str, fillings: list[str], translation: str
 ) -> None:
     src, tgt = languages.split("-")
-    found = with_slots(text, src, tgt, units=True)
+    found = with_slots(text, src, tgt, words=True)
     assert found is not None
     assert list(found.fillings.values()) == fillings
-    assert entities.lost_units(text, ", ".join(fillings), src, tgt) == []
-    assert bool(entities.lost_units(text, translation, src, tgt)) == (languages != "da-ru")
+    assert lost_words(text, ", ".join(fillings), src, tgt) == []
+    assert bool(lost_words(text, translation, src, tgt)) == (languages != "da-ru")
 
 
 @pytest.mark.parametrize(("languages", "text", "fillings"), AMOUNTS)
 def test_an_amount_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
-    found = with_slots(text, *languages.split("-"), units=True)
+    found = with_slots(text, *languages.split("-"), words=True)
     assert found is not None
     assert list(found.fillings.values()) == fillings
 

@@ -26,8 +26,7 @@ from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek
 from mtformer.config import TokenizerConfig
 from mtformer.text import lost_names
-from mtformer.text.entities import lost_units
-from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
+from mtformer.text.lost_numbers import lost_numbers, lost_words, made_up_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import SLOTS, with_slots
 from mtformer.text.tokenizer.adopt import adopt
@@ -278,14 +277,14 @@ def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
     of_dates = ((languages, text, "") for languages, text, _ in DATES + CLOCKS if languages in WITH_SLOTS)
     for languages, text, translation in [*((*case[:2], case[3]) for case in UNITS), *of_dates]:
         src, tgt = languages.split("-")
-        of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, units=units) for units in (False, True)]
+        of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, words=words) for words in (False, True)]
         cases.append([WITH_SLOTS.index(languages), text, translation])
         fillings = [list(found.fillings.values()) if found else [] for found in of_python]
-        expected.append([*fillings, bool(lost_units(text, translation, src, tgt))])
+        expected.append([*fillings, bool(lost_words(text, translation, src, tgt))])
     script = """cases => cases.map(([direction, text, translation]) => {
         const { slotMaker } = new TextPlanner(pageData.slots, pageData.slots.directions[direction]);
         const fillings = [false, true].map((units) => Array.from(slotMaker.make(text, units)?.fillings.values() ?? []));
-        return [...fillings, slotMaker.losesUnits(text, translation)];
+        return [...fillings, slotMaker.losesWords(text, translation)];
     })"""
     assert page.evaluate(script, cases) == expected
 

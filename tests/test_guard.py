@@ -185,6 +185,21 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
 
 NUMBERS = [
     (("zh", "en"), "3万5狗", "35,000 dogs", ()),
+    (("de", "en"), "Er ist einundzwanzig.", "He is thirty.", ("numbers lost: einundzwanzig",)),
+    (("de", "en"), "Er ist einundzwanzig.", "He is a twenty-one-year-old.", ()),
+    (("de", "en"), "Er ist achtunddreißig.", "He is eight-thirty.", ("numbers lost: achtunddreißig",)),
+    (("de", "en"), "Dreiundfünfzig dogs", "thirty-five dogs", ("numbers lost: Dreiundfünfzig",)),
+    (("de", "en"), "Neunzehnhundertvierundachtzig, zwei", "In nineteen eighty-four, two", ()),
+    (("de", "en"), "Hundert dogs, tausend cats", "Many dogs, lots of cats", ()),
+    (("de", "en"), "Dreißig Minuten, der dreißigste Mai", "Half an hour, May 30", ()),
+    (("de", "en"), "siebenundzwanzig Millionen", "27 million", ()),
+    (("de", "fr"), "Er ist einundzwanzig.", "Il a vingt et un ans.", ()),  # whose words are not known
+    (("en", "de"), "21 dogs", "Einundzwanzig Hunde", ()),
+    (("en", "de"), "21 dogs", "Zwölf Hunde", ("numbers lost: 21",)),
+    (("en", "de"), "Seventy thousand dogs", "70.000 Hunde", ()),
+    (("en", "de"), "Dogs", "Einundzwanzig Hunde", ("numbers made up: Einundzwanzig",)),
+    (("en", "zh"), "twenty-five dogs, two hundred and five", "二十五狗, 二百零五", ()),
+    (("zh", "en"), "二十五狗，几十，二十几", "Fifty-two dogs", ("numbers lost: 二十五",)),
     (("de", "en"), "Um halb neun, Viertel nach 10.", "At 8:30 and a quarter past ten.", ()),
     (("de", "en"), "Es ist halb neun.", "It is 20:30, half past eight or half eight.", ()),
     (("de", "en"), "Es ist halb neun.", "It is half past nine.", ("numbers lost: halb neun",)),

@@ -330,6 +330,8 @@ def test_a_unit_gets_the_slot_of_its_number_if_it_is_lost(characters: Tokenizer)
         ("4,711 miles, 5 kg", "4.711 Meilen, 5 kg", ["<M> miles, <M>"]),
         ("is 5 percent", "is 5 Prozent", ["is <M> percent", "is <M>"]),
         ("is 5 kg", "is 5 kg", ["is <M>"]),
+        ("is twenty-one a", "is 21 a", ["is twenty-one a", "is <M> a"]),
+        ("is two a", "is two a", ["is two a"]),
     ):
         asked.clear()
         found = result(characters, Noting(), lambda planner: planner.plan(text))  # noqa: B023

@@ -37,6 +37,43 @@ function findNumbers(text) {
   });
 }
 
+/** The numbers from 13 on that a text has as words: mtformer/text/spelled_numbers.py. */
+function findSpelledNumbers(text, language) {
+  const { spelled_numbers: words } = language;
+  if (!words || !words.signs.some((sign) => text.toLowerCase().includes(sign))) return [];
+  const { values, factors } = words;
+  words.regExps ??= {
+    number: inJavaScript(words.pattern, "i"),
+    part: new RegExp([...Object.keys(values), ...Object.keys(factors)].sort((a, b) => b.length - a.length).join("|"), "g"),
+  };
+  return Array.from(text.matchAll(words.regExps.number)).flatMap(({ 0: written, index }) => {
+    const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part);
+    const value = valueOfWords(parts, words);
+    const isFactor = parts.length === 1 && written.toLowerCase() in factors; // a hundred
+    return value > LARGEST_SPELLED_OUT && !isFactor ? [numberAt(index, written, String(value))] : [];
+  });
+}
+
+/** The value of a number by the words that it is made of; nineteen, eighty and four make a year. */
+function valueOfWords(parts, { values, factors }) {
+  let [total, section, last] = [0, 0, 0];
+  for (const part of parts) {
+    const [factor, value] = [factors[part], values[part]];
+    if (factor === undefined) last = last >= 10 && value >= 10 ? 100 * last + value : last + value;
+    else if (factor >= 1000) [total, section, last] = [total + Math.max(1, section + last) * factor, 0, 0];
+    else [section, last] = [section + Math.max(1, last) * factor, 0];
+  }
+  return total + section + last;
+}
+
+/** The numbers of a text, in digits and in words, in order; none of the words of a time: eight thirty. */
+function numbersOf(text, language) {
+  const spelled = findSpelledNumbers(text, language);
+  const times = spelled.length ? findSpokenTimes(text, language, true) : [];
+  const isSaid = ({ start }) => times.some((time) => time.start <= start && start < time.start + time.text.length);
+  return [...findNumbers(text), ...spelled.filter((number) => !isSaid(number))].sort((a, b) => a.start - b.start);
+}
+
 function numberAt(start, text, value) {
   return { start, end: start + text.length, text, value };
 }
@@ -130,11 +167,12 @@ function scalesOfSlots(text, language) {
 
 /** The numbers of a text that its counterpart lacks; the first of those that it has, but not as often. */
 function missingNumbers(text, counterpart, language, counterpartLanguage) {
-  let numbers = findNumbers(text);
+  const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
+  let numbers = isKnown ? numbersOf(text, language) : findNumbers(text);
   const scales = scalesOfSlots(text, language);
   if (!numbers.length && !scales.length) return [];
   const left = new Map(); // how often the counterpart has each value
-  const values = findNumbers(counterpart).map(({ value }) => value);
+  const values = numbersOf(counterpart, counterpartLanguage).map(({ value }) => value);
   for (const value of [...values, ...(counterpart.match(SPACED_NUMBER) ?? []).map(valueOf)])
     left.set(value, (left.get(value) ?? 0) + 1);
   const take = (value) => {
@@ -155,7 +193,6 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   const remaining = Array.from(left).flatMap(([value, n]) => (n ? [value] : []));
   const other = missing.length && new Counterpart(text, counterpart, remaining, language, counterpartLanguage);
   const lost = new Map(missing.filter((number) => !other.hasOtherwise(number)).map((number) => [number.start, number]));
-  const isKnown = Object.keys(counterpartLanguage.number_words.stems).length > 0;
   const inFull = new Set([...left.keys(), ...Array.from(left.keys(), withoutIdleZeros)]);
   const lacksScales = isKnown && !LARGE.test(counterpart.toLowerCase()); // 2千 is not 2
   for (const scale of lacksScales ? scales : []) lost.set(scale.start, scale);
@@ -174,6 +211,8 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
 class Counterpart {
   constructor(text, counterpart, values, language, counterpartLanguage) {
     Object.assign(this, { text, counterpart: counterpart.toLowerCase(), words: new NumberWords(counterpartLanguage) });
+    const own = numbersOf(text, language).map(({ value }) => value);
+    this.hasOthers = findSpelledNumbers(counterpart, counterpartLanguage).some(({ value }) => !own.includes(value));
     const said = findSpokenTimes(counterpart, counterpartLanguage, true);
     this.timesSaid = said.map(({ value }) => minutesOf(...value.split(":")));
     this.hasDates = language.has_ordinals;
@@ -225,7 +264,9 @@ class Counterpart {
   }
 
   has(number) {
-    return this.values.has(String(number)) || this.words.mayBeIn(this.counterpart, number);
+    if (this.values.has(String(number))) return true;
+    const isAnother = this.hasOthers && number > LARGEST_SPELLED_OUT; // thirty-five, of which 53 has all the words
+    return !isAnother && this.words.mayBeIn(this.counterpart, number);
   }
 }
 
@@ -259,7 +300,11 @@ class NumberWords {
   /** Whether a text, in small letters, has all words that a number is made of. */
   mayBeIn(text, number) {
     const start = number <= LARGEST_SPELLED_OUT ? this.start : ""; // German and Chinese write others together
-    const readings = [this.madeOf(number)];
+    let readings = [this.madeOf(number)];
+    if (!this.stems.has(0) && number > 20 && number < 100 && number % 10 && readings[0].length) {
+      const [[ten, unit]] = readings; // thirty-eight, not eight-thirty
+      readings = [[`(?:${ten})y?[ -]?(?:and )?(?:${unit})|(?:${unit})(?:en)?(?:und| and )(?:${ten})`]];
+    }
     if (number >= YEARS[0] && number <= YEARS[1])
       readings.push([...this.madeOf(Math.floor(number / 100)), ...this.madeOf(number % 100)]);
     if (this.stems.has(0) && number > 9) // digit by digit: 一九九八

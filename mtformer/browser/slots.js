@@ -36,10 +36,10 @@ class SlotMaker {
     Object.assign(this, { tokenizer, slots, src, tgt });
   }
 
-  /** A text with slots, also for units that are words if `units`; null if it has nothing that needs any. */
-  make(text, units = false) {
+  /** A text with slots, with `words` also for units and numbers that are words; null if it has nothing that needs any. */
+  make(text, words = false) {
     const free = Object.fromEntries(Object.entries(this.slots).map(([kind, slots]) => [kind, Array.from(slots)]));
-    const entities = this.candidates(text, units).sort(inOrder); // of two that overlap, the first counts
+    const entities = this.candidates(text, words).sort(inOrder); // of two that overlap, the first counts
     const [originals, fillings] = [new Map(), new Map()];
     let [slotted, place, isFull] = ["", 0, false];
     const names = [];
@@ -90,12 +90,16 @@ class SlotMaker {
     return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<before>$<sign>$<amount>") : plain;
   }
 
-  candidates(text, units) {
-    return [...this.entities(text).filter(({ unit }) => units || !unit), ...this.rareNames(text)];
+  candidates(text, words) {
+    const spelled = words ? findSpelledNumbers(text, this.src) : [];
+    const numbers = spelled.map(({ start, text: written, value }) => ({ start, text: written, kind: "many", clock: value }));
+    return [...this.entities(text).filter(({ unit }) => words || !unit), ...numbers, ...this.rareNames(text)];
   }
 
-  /** Whether a translation lacks amounts of a text whose units are words, as 5 kilometers. */
-  losesUnits(text, translation) {
+  /** Whether a translation lacks amounts of a text with units that are words, as 5 kilometers, or larger numbers in words. */
+  losesWords(text, translation) {
+    const spelled = findSpelledNumbers(text, this.src).map((number) => number.text);
+    if (spelled.length && lostNumbers(text, translation, this.src, this.tgt).some((lost) => spelled.includes(lost))) return true;
     const amounts = numbersAndCodes(text, this.src).filter((entity) => entity.unit && this.suits(entity));
     const there = new Set(amounts.length ? numbersAndCodes(translation, this.tgt).map(({ value }) => value) : []);
     return amounts.some(({ value }) => !there.has(value));

@@ -156,13 +156,13 @@ class TextPlanner {
     return leaf.slotted.keeps(this.checked(leaf, hypotheses).text);
   }
 
-  /** Whether the translation of a leaf lacks units that are words. */
-  losesUnits(leaf, hypotheses) {
-    return Boolean(this.slotMaker?.losesUnits(leaf.plain, this.translation(leaf, hypotheses).text));
+  /** Whether the translation of a leaf lacks units or larger numbers that are words. */
+  losesWords(leaf, hypotheses) {
+    return Boolean(this.slotMaker?.losesWords(leaf.plain, this.translation(leaf, hypotheses).text));
   }
 
-  /** Puts units that are words into the slots of their numbers. */
-  slotUnits(leaf) {
+  /** Puts larger numbers, and units with their numbers, that are words into slots. */
+  slotWords(leaf) {
     Object.assign(leaf, this.leafWith(this.slotMaker.make(leaf.plain, true), leaf));
   }
 

@@ -21,6 +21,7 @@ from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
 from mtformer.text.repetition import MAY_DOUBLE
 from mtformer.text.slots import OF_KIND
+from mtformer.text.spelled_numbers import describe_spelled_numbers
 from mtformer.text.spoken_times import describe_spoken_times
 from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -99,6 +100,7 @@ def _language(code: str) -> dict[str, Any]:
         "dates": describe_dates(code),
         "clocks": describe_clocks(code),
         "spoken_times": describe_spoken_times(code),
+        "spelled_numbers": describe_spelled_numbers(code),
         "unit_words": describe_units(code),
     }
 

@@ -39,11 +39,11 @@ class TextTranslator {
     return this.finished(plan, hypotheses, planner);
   }
 
-  /** Adds to `found` the hypotheses for a text. Units that are words get slots if they are lost without. */
+  /** Adds to `found` the hypotheses for a text. Units and larger numbers that are words get slots if they are lost. */
   *translateLeaf(leaf, planner, beam, found) {
     yield* this.translateSlotted(leaf, planner, beam, found);
-    if (leaf.copy || !planner.losesUnits(leaf, found)) return;
-    planner.slotUnits(leaf);
+    if (leaf.copy || !planner.losesWords(leaf, found)) return;
+    planner.slotWords(leaf);
     found.length = 0;
     yield* this.translateSlotted(leaf, planner, beam, found);
   }

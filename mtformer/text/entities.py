@@ -28,6 +28,7 @@ from mtformer.text.numbers import (
     has_myriads,
     value_of,
 )
+from mtformer.text.spelled_numbers import find_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 from mtformer.text.words import WORD
@@ -162,7 +163,7 @@ class Entity(NamedTuple):
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500, but nothing of Section 3.5.
         has_month: whether it is a date with the name of a month.
-        is_clock: whether it is a time of day that other languages write otherwise.
+        in_digits: whether other languages get its value, as of a time of day, or of twenty-one.
         unit: the sign of its unit, if that is a word: € for 5 euros.
     """
 
@@ -172,7 +173,7 @@ class Entity(NamedTuple):
     kind: str
     number: str = ""
     has_month: bool = False
-    is_clock: bool = False
+    in_digits: bool = False
     unit: str = ""
 
     @property
@@ -184,7 +185,7 @@ class Entity(NamedTuple):
         """Return it as another language writes it: 3.500 € for €3,500."""
         if self.has_month:
             return write_date(self.value, tgt_lang)
-        if self.is_clock:
+        if self.in_digits:
             return self.text if base_language(src_lang) == base_language(tgt_lang) else self.value
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
@@ -221,12 +222,12 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
     a name in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
     """
-    clocks = [Entity(*time, MANY, is_clock=True) for time in find_spoken_times(text, language)]
+    clocks = [Entity(*time, MANY, in_digits=True) for time in find_spoken_times(text, language)]
     if not _MAY_BE_FOUND.search(text):
         return clocks
     found = _numbers_and_codes(text, language)
     dates = [Entity(*date, MANY, has_month=True) for date in dict.fromkeys(find_dates(text, language))]
-    clocks += [Entity(*time, MANY, is_clock=True) for time in find_clocks(text, language)]
+    clocks += [Entity(*time, MANY, in_digits=True) for time in find_clocks(text, language)]
     if not dates and not clocks:
         return found
     known = {(each.start, each.value) for each in clocks}  # the 18:30 of "18:30 Uhr"
@@ -375,6 +376,12 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.suits(tgt_lang)]
     there = {entity.value for entity in find_entities(translation, tgt_lang)} if amounts else ()
     return [amount.text for amount in amounts if amount.value not in there]
+
+
+def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
+    """Yield the numbers from 13 on that a text spells out; they are as in digits."""
+    for number in find_spelled_numbers(text, language):
+        yield Entity(number.start, number.text, number.value, MANY, in_digits=True)
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

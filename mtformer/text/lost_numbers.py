@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.clocks import find_clocks
-from mtformer.text.entities import SLOT, large_word
+from mtformer.text.entities import SLOT, large_word, lost_units
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
+from mtformer.text.spelled_numbers import find_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minutes_of
 
 _SPACED = re.compile(GROUPS)
@@ -59,6 +60,13 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> lis
     starts = {number.start for number in uncounted}
     counted = [number for number in lost if number.start not in starts]
     return [number.text for number in sorted([*counted, *_missing_times(source, translation, languages)])]
+
+
+def lost_words(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
+    """Return the amounts with units that are words, and the larger numbers in words, that a translation lacks."""
+    spelled = [number.text for number in find_spelled_numbers(source, src_lang)]
+    lost = lost_numbers(source, translation, (src_lang, tgt_lang)) if spelled else ()
+    return [*lost_units(source, translation, src_lang, tgt_lang), *(text for text in spelled if text in lost)]
 
 
 def _missing_times(text: str, counterpart: str, languages: Sequence[str]) -> list[Number]:
@@ -109,10 +117,12 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
 
     ``languages`` are those of ``text`` and ``counterpart``.
     """
-    numbers, scales = list(find_numbers(text)), list(_scales_of_slots(text, languages))
+    is_known = bool(number_words(languages[1]))
+    numbers = _numbers_of(text, languages[0]) if is_known else list(find_numbers(text))
+    scales = list(_scales_of_slots(text, languages))
     if not numbers and not scales:
         return []
-    there = Counter(number.value for number in find_numbers(counterpart))
+    there = Counter(number.value for number in _numbers_of(counterpart, languages[1]))
     there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
     inside: set[int] = set()  # of numbers with spaces: where their parts may start
     for match in _SPACED.finditer(text):
@@ -134,12 +144,20 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         return missing[::-1]
     other = _Counterpart(text, counterpart, +there, *languages) if missing else None
     lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
-    if number_words(languages[1]) and not LARGE.search(counterpart.lower()):  # 2千 is not 2
+    if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
         for number in numbers:
             if (scale := SCALE.match(text, number.end)) and _scaled(number, text) not in values:
                 lost[number.start] = number._replace(text=number.text + scale[0])
         lost |= {scale.start: scale for scale in scales}
     return sorted(lost.values())
+
+
+def _numbers_of(text: str, language: str) -> list[Number]:
+    """Return the numbers of a text, in digits and in words, in order; none of the words of a time: eight thirty."""
+    spelled = list(find_spelled_numbers(text, language))
+    times = list(find_spoken_times(text, language, possible=True)) if spelled else []
+    said = {place for time in times for place in range(time.start, time.start + len(time.text))}
+    return sorted([*find_numbers(text), *(number for number in spelled if number.start not in said)])
 
 
 def _scales_of_slots(text: str, languages: Sequence[str]) -> Iterator[Number]:
@@ -156,6 +174,8 @@ class _Counterpart:
         """Take both texts, the values in the counterpart that belong to no other number, and the languages."""
         self._text, self._counterpart = text, counterpart.lower()
         self._words = number_words(counterpart_lang)
+        spelled = {number.value for number in find_spelled_numbers(counterpart, counterpart_lang)}
+        self._has_others = not spelled.issubset(number.value for number in _numbers_of(text, lang))
         said = find_spoken_times(counterpart, counterpart_lang, possible=True)
         self._times_said = {minutes_of(*time.value.split(":")) for time in said}
         self._has_dates = has_full_stops_in_ordinals(lang)
@@ -208,7 +228,10 @@ class _Counterpart:
         return {number, *({(number + 12) % 24, number % 12} if is_hour else ())}
 
     def _has(self, number: int) -> bool:
-        return str(number) in self._values or self._words.may_be_in(self._counterpart, number)
+        if str(number) in self._values:
+            return True
+        is_another = self._has_others and number > LARGEST_SMALL  # thirty-five, of which 53 has all the words
+        return not is_another and self._words.may_be_in(self._counterpart, number)
 
 
 def _plain(value: str) -> str:

@@ -8,13 +8,14 @@ from mtformer.text.languages import base_language, is_written_with_spaces
 
 LARGEST_SMALL = 12  # numbers up to it may become words, also such as "both" and "a dozen"
 _YEARS = range(1_100, 2_100)  # nineteen eighty
+_COMPOUNDS = range(21, 100)
 _POWERS = {10**n for n in range(1, 10)}
 # What words for numbers start with, and some others that stand for one. Larger numbers are made of these.
 _ENGLISH = {
     **{1: "an?(?![a-z])|one|once|first|single", 2: "two|second|both|twice|doubl|couple|pair|twin"},
     **{3: "three|third|thrice|tripl|trio", 4: "four|quart", 5: "five|fif", 6: "six", 7: "seven|week", 8: "eight"},
     **{9: "nin", 10: "ten|decade", 11: "eleven", 12: "twel|dozen|noon|midnight|midday", 13: "thirteen"},
-    **{14: "fourteen|fortnight|two weeks", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"},
+    **{14: "fourteen|fortnight|(?:two|2) weeks", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"},
     **{19: "nineteen", 20: "twent|score", 30: "thirt(?:y|ie)", 40: "fort(?:y|ie)", 50: "fift(?:y|ie)"},
     **{60: "sixt(?:y|ie)", 70: "sevent(?:y|ie)", 80: "eight(?:y|ie)", 90: "ninet(?:y|ie)"},
     **{100: "hundred|centur", 1_000: "thousand|millen"},
@@ -23,7 +24,7 @@ _GERMAN = {
     **{1: "ein|erst|je(?![a-zäöüß])", 3: "drei|dritt", 4: "vier"},
     **{2: "zwei|zwo|beid|doppel|verdoppel|paar|zwilling|halb|hälft|vierzehn tag"},
     **{5: "fünf", 6: "sechs", 7: "sieb|woche", 8: "acht", 9: "neun", 10: "zehn|jahrzehnt", 11: "elf"},
-    **{12: "zwölf|dutzend|mittag|mitternacht", 13: "dreizehn", 14: "vierzehn|zwei wochen", 15: "fünfzehn"},
+    **{12: "zwölf|dutzend|mittag|mitternacht", 13: "dreizehn", 14: "vierzehn|(?:zwei|2) wochen", 15: "fünfzehn"},
     **{16: "sechzehn", 17: "siebzehn", 18: "achtzehn", 19: "neunzehn", 20: "zwanzig", 30: "drei(?:ß|ss)ig"},
     **{40: "vierzig", 50: "fünfzig", 60: "sechzig", 70: "siebzig", 80: "achtzig", 90: "neunzig"},
     **{100: "hundert", 1_000: "tausend"},
@@ -105,6 +106,9 @@ class NumberWords:
         """Tell whether a text, in small letters, has all words that a number is made of."""
         start = self._start if number <= LARGEST_SMALL else ""  # German and Chinese write others together
         readings = [self._made_of(number)]
+        if readings[0] and 0 not in self._stems and number in _COMPOUNDS and number % 10:
+            ten, unit = readings[0]  # thirty-eight, not eight-thirty
+            readings = [[rf"(?:{ten})y?[ -]?(?:and )?(?:{unit})|(?:{unit})(?:en)?(?:und| and )(?:{ten})"]]
         if number in _YEARS:
             readings.append(self._made_of(number // 100) + self._made_of(number % 100))
         if 0 in self._stems and number > 9:  # digit by digit: 一九九八

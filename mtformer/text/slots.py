@@ -18,6 +18,7 @@ from mtformer.text.entities import (
     SLOT,
     Entity,
     find_entities,
+    larger_spelled_out,
     spelled_out,
 )
 from mtformer.text.names import capitalized, rare_names
@@ -44,7 +45,7 @@ ENDING = re.compile(
 ORDINAL_SLOT = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
-_UNITS_SHARE = 0.5
+_WORDS_SHARE = 0.5
 
 
 def never_split(config: TokenizerConfig) -> list[str]:
@@ -185,7 +186,7 @@ def with_slots(
     *,
     n_tokens: Callable[[str], int] = lambda _word: 1,
     kept: Sequence[Span] = (),
-    units: bool = False,
+    words: bool = False,
 ) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
 
@@ -197,11 +198,12 @@ def with_slots(
         tgt_lang: that of the translation, which decides how numbers are written there.
         n_tokens: returns how many tokens the model has for a word: a name that it has to spell is kept.
         kept: spans that stay as they are.
-        units: whether a number shares its slot with a unit that is a word: 5 kilometers.
+        words: whether a number shares its slot with a unit that is a word, as 5 kilometers, and whether larger numbers
+            that are words have slots, as twenty-one.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
     parts, originals, fillings, names, place, is_full = [], {}, {}, [], 0, False
-    for entity in _candidates(text, src_lang, n_tokens, units=units):
+    for entity in _candidates(text, src_lang, n_tokens, words=words):
         if entity.start < place or not _is_free(entity, kept) or not entity.suits(tgt_lang):
             continue
         names += [entity.text] * (entity.kind == NAME)
@@ -222,14 +224,16 @@ def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -
     return {place for each in _candidates(text, language, n_tokens) for place in range(each.start, each.end)}
 
 
-def _candidates(text: str, language: str, n_tokens: Callable[[str], int], *, units: bool = False) -> list[Entity]:
-    entities = [*_entities(text, language, units=units), *rare_names(text, language, n_tokens)]
+def _candidates(text: str, language: str, n_tokens: Callable[[str], int], *, words: bool = False) -> list[Entity]:
+    entities = [*_entities(text, language, words=words), *rare_names(text, language, n_tokens)]
     return sorted(entities, key=lambda each: (each.start, -each.end))  # of two that overlap, the first counts
 
 
-def _entities(text: str, language: str, *, units: bool = False) -> list[Entity]:
-    """Return what a text has; a number is without a unit that is a word, which the model may know, unless ``units``."""
-    return [entity for entity in find_entities(text, language) if units or not entity.unit]
+def _entities(text: str, language: str, *, words: bool = False) -> list[Entity]:
+    """Return what a text has; without ``words``, none of the units and larger numbers that are words."""
+    if words:
+        return [*find_entities(text, language), *larger_spelled_out(text, language)]
+    return [entity for entity in find_entities(text, language) if not entity.unit]
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
@@ -240,11 +244,11 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
     """
     extra = ((spelled_out, _SPELLED_OUT_SHARE), (capitalized, _NAMES_SHARE))
     finders = [finder for finder, share in extra if rng.random() < share]
-    units = rng.random() < _UNITS_SHARE
+    words = rng.random() < _WORDS_SHARE
     found = []
     for text, language in zip(pair, languages, strict=True):
         of_finders = [entity for find in finders for entity in find(text, language)]
-        found.append([*_entities(text, language, units=units), *of_finders])
+        found.append([*_entities(text, language, words=words), *of_finders])
         if not found[-1]:
             return None
     placed = _placed(found, {kind: rng.sample(slots, len(slots)) for kind, slots in OF_KIND.items()})

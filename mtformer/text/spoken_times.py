@@ -23,6 +23,7 @@ class _Words(NamedTuple):
         joiner: what stands between an hour and these words.
         article: what may stand before all of it, and is left out where the time is in digits.
         end: what may stand behind it, and is left out as well.
+        signs: what certainly is a time has one of them; a text without any is not searched.
     """
 
     hours: Mapping[str, int]
@@ -33,6 +34,7 @@ class _Words(NamedTuple):
     joiner: str = " "
     article: str = "(?!)"
     end: str = "(?!)"
+    signs: tuple[str, ...] = ()
 
 
 def _numbered(words: str) -> dict[str, int]:
@@ -71,6 +73,7 @@ _WORDS = {
         },
         joiner="[ -]",
         article="an? ",
+        signs=("past", "quarter", "minutes"),
     ),
     "de": _Words(
         _numbered("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
@@ -91,6 +94,7 @@ _WORDS = {
             **{"uhr dreißig": 30, "uhr vierzig": 40, "uhr fünfundvierzig": 45, "uhr fünfzig": 50},
         },
         end=" uhr",
+        signs=("halb", "viertel", " vor ", " nach "),
     ),
     "zh": _Words(
         _numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
@@ -99,6 +103,7 @@ _WORDS = {
         maybe_after={"点五分": 5, "点十分": 10, "点二十分": 20, "点二十五分": 25, "点四十分": 40, "点五十分": 50},
         joiner="",
         end="[点點]",
+        signs=("点", "點"),
     ),
 }
 _NUMERALS = "一二三四五六七八九十百"
@@ -163,6 +168,8 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
     pattern = _patterns(language).get("possible" if possible else "certain")
     words = _WORDS.get(base_language(language))
     if pattern is None or words is None:
+        return
+    if not possible and not any(map(text.lower().__contains__, words.signs)):
         return
     offsets = {**words.before, **words.maybe_before, **words.after, **words.maybe_after}
     for match in pattern.finditer(text):

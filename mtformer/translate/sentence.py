@@ -9,10 +9,10 @@ from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
-from mtformer.text.entities import lost_units, with_numbers_for
+from mtformer.text.entities import with_numbers_for
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
-from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.lost_numbers import lost_numbers, lost_words
 from mtformer.text.slots import Slotted, known_slots, with_slots
 from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
@@ -99,11 +99,11 @@ class SentencePlanner:
     def plan_sentence(self, text: str) -> Plan[list[Translation]]:
         """Translate a sentence, with slots for its numbers, or without if one gets lost.
 
-        Units that are words are left to the model. If it loses any, they get into the slots of their numbers.
+        Units and larger numbers that are words are left to the model. If it loses any, they get slots.
         """
         translations = yield from self._plan_slotted(text, self.with_slots(text))
-        if self.slots and lost_units(text, translations[0].text, self.src_lang, self.tgt_lang):
-            translations = yield from self._plan_slotted(text, self.with_slots(text, units=True))
+        if self.slots and lost_words(text, translations[0].text, self.src_lang, self.tgt_lang):
+            translations = yield from self._plan_slotted(text, self.with_slots(text, words=True))
         return translations
 
     def _plan_slotted(self, text: str, slotted: Slotted | None) -> Plan[list[Translation]]:
@@ -182,8 +182,8 @@ class SentencePlanner:
         hypothesis = yield from plan_with_tokens(request, needed, space, has_spaces=has_spaces, fits=fits)
         return self._without_made_up(slotted.text, [self._translation(hypothesis, parts[0].terms)])
 
-    def with_slots(self, text: str, *, units: bool = False) -> Slotted | None:
-        """Return a text with slots, also for units that are words if ``units``; None if it or the model has none."""
+    def with_slots(self, text: str, *, words: bool = False) -> Slotted | None:
+        """Return a text with slots, with ``words`` also for units and numbers in words; None if there are none."""
         if not self.slots:
             return None
         kept = []
@@ -191,7 +191,7 @@ class SentencePlanner:
             text = normalize(text)  # as in which terms have their places
             kept = [(match.start, match.end) for match in self.terms.find(text)]
         n_tokens = self.tokenizer.n_src_tokens
-        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=n_tokens, kept=kept, units=units)
+        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=n_tokens, kept=kept, words=words)
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options)

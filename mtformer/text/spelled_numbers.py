@@ -1,0 +1,127 @@
+"""Larger numbers as words: twenty-one, German einundzwanzig, Chinese 二十一."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from mtformer.text.codes import LATIN
+from mtformer.text.languages import base_language
+from mtformer.text.number_words import LARGEST_SMALL
+from mtformer.text.numbers import Number
+
+
+class _Words(NamedTuple):
+    """The words of a language.
+
+    Attributes:
+        values: of the words that a number is made of, but for those that multiply.
+        factors: of the words that multiply what stands before them, the largest first.
+        pattern: of numbers.
+        signs: each number from 13 on has one of them; a text without any is not searched.
+    """
+
+    values: dict[str, int]
+    factors: dict[str, int]
+    pattern: str
+    signs: tuple[str, ...]
+
+
+def _numbered(words: str, start: int, step: int = 1) -> dict[str, int]:
+    return {word: start + step * place for place, word in enumerate(words.split())}
+
+
+def _english() -> _Words:
+    units = _numbered("one two three four five six seven eight nine", 1)
+    teens = _numbered("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 10)
+    tens = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
+    unit, teen, ten = map("|".join, (units, teens, tens))
+    below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
+    below_1000 = rf"(?:{below_100}) hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
+    year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
+    ordinal = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
+    pattern = (
+        rf"(?<![{LATIN}-])(?:{year}|(?:{below_1000}) thousand(?:(?: and)? (?:{below_1000}))?|{below_1000})"
+        rf"(?!['’-]?[{LATIN}]| (?:{ordinal}|hundred|thousand|million|billion|trillion))"
+    )
+    return _Words(
+        {**units, **teens, **tens}, {"thousand": 1000, "hundred": 100}, pattern, (*tens, "teen", "hundred", "thousand")
+    )
+
+
+def _german() -> _Words:
+    units = _numbered("ein zwei drei vier fünf sechs sieben acht neun", 1) | {"eins": 1, "zwo": 2}
+    teens = _numbered("zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 10)
+    tens = _numbered("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10) | {"dreissig": 30}
+    unit, teen, ten = map("|".join, (units, teens, tens))
+    below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
+    below_1000 = rf"(?:{teen}|{unit})?hundert(?:und)?(?:{below_100})?|{below_100}"
+    pattern = (
+        rf"(?<![{LATIN}-])(?:(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000})"
+        rf"(?![{LATIN}]|-[{LATIN}]| (?:tausend|million|milliarde|billion))"
+    )
+    return _Words(
+        {**units, **teens, **tens}, {"tausend": 1000, "hundert": 100}, pattern, (*tens, "zehn", "hundert", "tausend")
+    )
+
+
+def _chinese() -> _Words:
+    digits = _numbered("一 二 三 四 五 六 七 八 九", 1) | {"两": 2, "兩": 2}
+    numerals = "一二两兩三四五六七八九十百千万萬亿億零〇"
+    digit = f"[{''.join(digits)}]"
+    below_100 = rf"{digit}?十{digit}?"
+    below_1000 = rf"{digit}百(?:{digit}十{digit}?|零{digit})?|{below_100}"
+    pattern = (
+        rf"(?<![{numerals}几幾数數])(?:{digit}千(?:零(?:{below_100}|{digit})|{below_1000})?|{below_1000})"
+        rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
+    )
+    return _Words(digits, {"千": 1000, "百": 100, "十": 10}, pattern, ("十", "百", "千"))
+
+
+@lru_cache
+def _words(language: str) -> tuple[_Words, re.Pattern[str], re.Pattern[str]] | None:
+    make = {"en": _english, "de": _german, "zh": _chinese}.get(base_language(language))
+    if make is None:
+        return None
+    words = make()
+    parts = "|".join(sorted([*words.values, *words.factors], key=len, reverse=True))
+    return words, re.compile(words.pattern, re.IGNORECASE), re.compile(parts)
+
+
+def describe_spelled_numbers(language: str) -> dict[str, object] | None:
+    """Return the words of a language, and the pattern of numbers; None for one whose words are not known here."""
+    found = _words(language)
+    return None if found is None else found[0]._asdict()
+
+
+def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
+    """Yield the numbers from 13 on that a text has as words; smaller ones and "a hundred" often are no exact numbers.
+
+    None in a language whose words are not known here.
+    """
+    found = _words(language)
+    if found is None:
+        return
+    words, pattern, parts = found
+    if not any(map(text.lower().__contains__, words.signs)):
+        return
+    for match in pattern.finditer(text):
+        of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
+        value = _value(of_number, words)
+        if value > LARGEST_SMALL and not (len(of_number) == 1 and match[0].lower() in words.factors):
+            yield Number(match.start(), match[0], str(value))
+
+
+def _value(parts: list[str], words: _Words) -> int:
+    """Return the value of a number by the words that it is made of; nineteen, eighty and four make a year."""
+    total = section = last = 0
+    for part in parts:
+        factor = words.factors.get(part)
+        if factor is None:
+            value = words.values[part]
+            last = 100 * last + value if last >= 10 and value >= 10 else last + value
+        elif factor >= 1000:
+            total, section, last = total + max(1, section + last) * factor, 0, 0
+        else:
+            section, last = section + max(1, last) * factor, 0
+    return total + section + last
