@@ -240,6 +240,13 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
     ("da-ru", "5 kilometer", ["5"], "5"),
     ("de-en", "einundzwanzig Hunde, zwölf, hundert, Zweitausenddreihundert", ["21", "2300"], "twenty-one, 2,200"),
+    (
+        "de-en",
+        "ein fünfunddreißigjähriger, zum zwanzigsten, dreizehnmal, Zwanziger, Fünfzigstel",
+        ["35", "20", "13"],
+        "",
+    ),
+    ("en-de", "a twenty-one-year-old, thirty-first, forty-five-man", ["21"], "ein 12-jähriger"),
     ("en-de", "nineteen eighty-four, two hundred and five dogs", ["1984", "205"], "1984, 250"),
     ("en-zh", "thirty-eight dogs, a hundred, twenty-first, fifty million", ["38"], "八狗三十"),
     ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500"], "305, 13, 25"),

@@ -187,6 +187,8 @@ NUMBERS = [
     (("zh", "en"), "3万5狗", "35,000 dogs", ()),
     (("de", "en"), "Er ist einundzwanzig.", "He is thirty.", ("numbers lost: einundzwanzig",)),
     (("de", "en"), "Er ist einundzwanzig.", "He is a twenty-one-year-old.", ()),
+    (("de", "en"), "Am einundzwanzigsten Mai.", "On May 21st.", ()),
+    (("de", "en"), "Am einundzwanzigsten Mai.", "On Maybe.", ("numbers lost: einundzwanzig",)),
     (("de", "en"), "Er ist achtunddreißig.", "He is eight-thirty.", ("numbers lost: achtunddreißig",)),
     (("de", "en"), "Dreiundfünfzig dogs", "thirty-five dogs", ("numbers lost: Dreiundfünfzig",)),
     (("de", "en"), "Neunzehnhundertvierundachtzig, zwei", "In nineteen eighty-four, two", ()),

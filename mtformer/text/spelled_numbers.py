@@ -39,14 +39,12 @@ def _english() -> _Words:
     below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
     below_1000 = rf"(?:{below_100}) hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
     year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
-    ordinal = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
-    pattern = (
-        rf"(?<![{LATIN}-])(?:{year}|(?:{below_1000}) thousand(?:(?: and)? (?:{below_1000}))?|{below_1000})"
-        rf"(?!['’-]?[{LATIN}]| (?:{ordinal}|hundred|thousand|million|billion|trillion))"
-    )
-    return _Words(
-        {**units, **teens, **tens}, {"thousand": 1000, "hundred": 100}, pattern, (*tens, "teen", "hundred", "thousand")
-    )
+    whole = rf"{year}|(?:{below_1000}) thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
+    another = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|hundred|thousand|million|billion|trillion"
+    compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
+    pattern = rf"(?<![{LATIN}-])(?:{whole})(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
+    signs = (*tens, "teen", "hundred", "thousand")
+    return _Words({**units, **teens, **tens}, {"thousand": 1000, "hundred": 100}, pattern, signs)
 
 
 def _german() -> _Words:
@@ -56,13 +54,12 @@ def _german() -> _Words:
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
     below_1000 = rf"(?:{teen}|{unit})?hundert(?:und)?(?:{below_100})?|{below_100}"
-    pattern = (
-        rf"(?<![{LATIN}-])(?:(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000})"
-        rf"(?![{LATIN}]|-[{LATIN}]| (?:tausend|million|milliarde|billion))"
-    )
-    return _Words(
-        {**units, **teens, **tens}, {"tausend": 1000, "hundert": 100}, pattern, (*tens, "zehn", "hundert", "tausend")
-    )
+    whole = rf"(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000}"
+    ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
+    another = "tausend|million|milliarde|billion"
+    pattern = rf"(?<![{LATIN}-])(?:{whole})(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
+    signs = (*tens, "zehn", "hundert", "tausend")
+    return _Words({**units, **teens, **tens}, {"tausend": 1000, "hundert": 100}, pattern, signs)
 
 
 def _chinese() -> _Words:
