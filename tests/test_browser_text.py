@@ -217,6 +217,8 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "12345-AB, 12-A7-X, 90-PS-Motor, 5-Star, EXAMPLE.COM, Example.com, HTTP://A.B/C, ½ of 1½",
             "I see Gołǰ O'Gołǰb, O’Gołǰb and McGołǰb, O'clock",
             "O'Gołǰb here",
+            "Einundſechzig, zwanzigtauſend, ſechzig, FÜNFUNDDREISSIG, DREIẞIG, halb ſieben und dreissigſte",
+            "ſixty, twenty-ſix, FORTY-FIVE, fıfty, fİfty and half paſt ſix",
             "In der Hauptstr. 12b, Bahnhofstr. ９. Die Bahnhofstr. Komm!",
             "GOŁ und FBI, das FBI's, QXZ-Qxz, LH 1234, ONLY, ABCDEFG, ÄÖÜ",
             "3-5月, 10～20人, 3-5万, 2万-3万, 3至5亿, 10 - 20, 10–20–30, 10:45-11:15",

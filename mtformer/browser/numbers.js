@@ -47,7 +47,7 @@ function findSpelledNumbers(text, language) {
     part: new RegExp([...Object.keys(values), ...Object.keys(factors)].sort((a, b) => b.length - a.length).join("|"), "g"),
   };
   return Array.from(text.matchAll(words.regExps.number)).flatMap(({ 0: written, index }) => {
-    const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part);
+    const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
     const value = valueOfWords(parts, words);
     const isFactor = parts.length === 1 && written.toLowerCase() in factors; // a hundred
     return value > LARGEST_SPELLED_OUT && !isFactor ? [numberAt(index, written, String(value))] : [];
