@@ -390,7 +390,7 @@ function inFull(number, word) {
 
 /** A text with slots: what each stands for in it, and in a translation. */
 class Slotted {
-  constructor(text, { originals, fillings, names, isFull }) {
+  constructor(text, { originals = new Map(), fillings = new Map(), names = [], isFull = false } = {}) {
     Object.assign(this, { text, originals, fillings, names, isFull });
     // The text without slots, cut at each comma and semicolon that is outside of them.
     this.parts = text.split(COMMA).map((part) => part.replace(SLOT, (slot) => originals.get(slot) ?? slot));

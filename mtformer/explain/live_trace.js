@@ -30,7 +30,7 @@ class LiveExplainer {
    */
   *trace({ text, search, prefix = [], nPadding = 0, switches = {} }) {
     const { sentence: plain, context } = this.planner.lastSentence(text);
-    this.slotted = this.slotMaker?.make(plain) ?? new Slotted(plain, new Map(), new Map(), []);
+    this.slotted = this.slotMaker?.make(plain) ?? new Slotted(plain);
     const ids = this.tokenizer.src.encode(this.slotted.text);
     if (ids.length === 1) return { problem: "empty" };
     const src = [...context, ...this.prefixes.src, ...ids];
