@@ -258,6 +258,7 @@ LISTS = [  # texts of which a model loses all but the first three slots, their t
     ),
     ("a1, b2, c3, d4, e5 or f6 is a", "a1, b2, c3, d4, e5 or f6 is a", 5),
     ("On March 5, 2021 a 11, a 12, a 13", "On 5. März 2021 a 11, a 12, a 13", 3),
+    ("a1, ..., b2, c3, d4, -, e5 or f6 is a", "a1, ..., b2, c3, d4, -, e5 or f6 is a", 7),
 ]
 
 
@@ -267,16 +268,32 @@ def without_most_slots(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     return [id for id in ids if id not in slots or id in kept]
 
 
+class Losing(Copying):
+    """An engine that copies all but slots after the third."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take the tokenizer."""
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return one hypothesis for each request."""
+        return [[Hypothesis(without_most_slots(self._tokenizer, each.src[:-1]), [-1.0])] for each in requests]
+
+
 @pytest.mark.parametrize(("text", "expected", "n_parts"), LISTS)
 def test_what_stands_between_commas_is_translated_alone_if_the_model_loses_numbers(
     characters: Tokenizer, text: str, expected: str, n_parts: int
 ) -> None:
-    class Losing(Copying):
-        def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
-            return [[Hypothesis(without_most_slots(characters, each.src[:-1]), [-1.0])] for each in requests]
-
-    found = result(characters, Losing(), lambda planner: planner.plan(text))
+    found = result(characters, Losing(characters), lambda planner: planner.plan(text))
     assert (found.text, found.notes) == (expected, (f"translated in {n_parts} parts",))
+
+
+def test_a_list_is_not_cut_inside_of_a_term(characters: Tokenizer) -> None:
+    text = LISTS[0][0].replace("a 12,", "a 12, at X, Y;")
+    terms = Terms(Glossary([("X, Y", "X, Z")]), characters, src_lang="en", tgt_lang="de")
+    found = result(characters, Losing(characters), lambda planner: replace(planner, terms=terms).plan(text))
+    assert found.notes == ("the term 'X, Y' is not translated as 'X, Z'",)
 
 
 def test_a_list_that_the_model_translates_well_stays_whole(characters: Tokenizer) -> None:

@@ -116,7 +116,7 @@ class TextPlanner {
 
   leafWith(slotted, { plain, context }) {
     if (slotted && !Array.from(slotted.text).some(isAlphabetic)) // there is nothing to translate beside the codes
-      return { slotted: null, copy: { text: onOneLine(this.slotMaker.withNumbers(plain)), notes: [] }, requests: [] };
+      return copyLeaf(onOneLine(this.slotMaker.withNumbers(plain)));
     const read = this.read(slotted?.text ?? plain, context);
     if (slotted) slotted.text = read.text;
     return { plain, context, slotted, dropped: null, parts: null, ...read };
@@ -187,7 +187,9 @@ class TextPlanner {
   divide(leaf) {
     const { parts } = leaf.slotted;
     if (parts.length < 2) return false;
-    Object.assign(leaf, { slotted: null, parts: parts.map((part) => this.leafWith(this.slotMaker.make(part), { ...leaf, plain: part })) });
+    const leafOfPart = (part) =>
+      Array.from(part).some(isAlphanumeric) ? this.leafWith(this.slotMaker.make(part), { ...leaf, plain: part }) : copyLeaf(part);
+    Object.assign(leaf, { slotted: null, parts: parts.map(leafOfPart) });
     return true;
   }
 
@@ -229,7 +231,8 @@ class TextPlanner {
   /** The translation of a leaf that was divided, from the hypotheses for its parts, in order. */
   joinedParts(parts, left) {
     const translated = parts.map((part) => this.translation(part, left.splice(0, part.requests.length)));
-    const ended = translated.map(({ text, notes }, i) => ({ text: i + 1 < parts.length ? text.replace(PART_END, "") : text, notes }));
+    const withoutEnd = (text) => text.replace(PART_END, "") || text;
+    const ended = translated.map(({ text, notes }, i) => ({ text: i + 1 < parts.length ? withoutEnd(text) : text, notes }));
     return joinTranslations(ended, this.joiner ? ", " : "，", [`translated in ${parts.length} parts`]);
   }
 
@@ -263,6 +266,11 @@ class TextPlanner {
     const limitOf = ({ ids }) => Math.floor(Math.min(factor, 1.5) * ids.length) + Math.min(offset, 10);
     return requests.map((request) => ({ ...request, limit: limitOf(request), strictness }));
   }
+}
+
+/** A leaf that needs no model. */
+function copyLeaf(text) {
+  return { slotted: null, parts: null, copy: { text, notes: [] }, requests: [] };
 }
 
 /** The leaves that a leaf was divided into, or itself. */

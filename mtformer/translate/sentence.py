@@ -112,8 +112,8 @@ class SentencePlanner:
         if not any(map(str.isalpha, slotted.text)):  # there is nothing to translate beside the codes
             return [Translation(on_one_line(with_numbers_for(text, self.src_lang, self.tgt_lang)))]
         chosen = yield from self._plan_kept(text, slotted)
-        if not chosen and len(slotted.parts) > 1:
-            return (yield from self._plan_parts(slotted.parts))
+        if not chosen and len(parts := self._parts_of(text, slotted)) > 1:
+            return (yield from self._plan_parts(parts))
         chosen = chosen or (yield from self._plan_known(text))
         return [with_lost_names(slotted, each) for each in chosen]
 
@@ -123,7 +123,7 @@ class SentencePlanner:
         slotted = replace(slotted, text=next(tree.leaves()))
         translations = yield from self._plan_checked(slotted.text)
         best = translations[0].text
-        if slotted.is_full and len(slotted.parts) > 1 and self._loses(text, slotted, best):
+        if slotted.is_full and len(self._parts_of(text, slotted)) > 1 and self._loses(text, slotted, best):
             return []
         if not slotted.fits(best):
             translations = [] if self.options.sample else (yield from self._plan_all_slots(slotted, best))
@@ -137,12 +137,23 @@ class SentencePlanner:
         lost = not slotted.fits(translation) or slotted.lost_names(whole)
         return bool(lost or lost_numbers(text, whole, (self.src_lang, self.tgt_lang)))
 
+    def _parts_of(self, text: str, slotted: Slotted) -> list[str]:
+        """Return what stands between the commas of a text; the whole text if one is in a term."""
+        parts = slotted.parts
+        if self.terms is not None and sum(len(self.terms.find(part)) for part in parts) != len(self.terms.find(text)):
+            return [text]
+        return parts
+
     def _plan_parts(self, parts: Sequence[str]) -> Plan[list[Translation]]:
         """Translate what stands between the commas of a sentence that has more numbers than the model can keep."""
         joiner = ", " if is_written_with_spaces(self.tgt_lang) else "，"
-        chosen = by_rank((yield from together(map(self.plan_sentence, parts))))
-        ended = ([*(replace(part, text=part.text.rstrip(_ENDS)) for part in before), last] for *before, last in chosen)
-        return [self._joined(each, joiner) for each in ended]
+        chosen = by_rank((yield from together(map(self._plan_part, parts))))
+        return [self._joined([*map(_without_end, before), last], joiner) for *before, last in chosen]
+
+    def _plan_part(self, part: str) -> Plan[list[Translation]]:
+        if not any(map(str.isalnum, part)):  # of "..." the model would make words
+            return [Translation(part)]
+        return (yield from self.plan_sentence(part))
 
     def _plan_known(self, text: str) -> Plan[list[Translation]]:
         tree = self._without_unknown(text)
@@ -317,3 +328,7 @@ class SentencePlanner:
     @cached_property
     def _characters(self) -> KnownCharacters:
         return known_characters(self.tokenizer)
+
+
+def _without_end(part: Translation) -> Translation:
+    return replace(part, text=part.text.rstrip(_ENDS) or part.text)
