@@ -339,11 +339,12 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ("eval runs/a", "unexpected arguments (runs/a): write a model as --model runs/a"),
         ("eval a.en a.de", "unexpected arguments (a.en a.de): write two text files as --src a.en --ref a.de"),
         ("score more", "unexpected arguments (more): write two text files as --src FILE --tgt FILE"),
+        ("score 'A dog.' Hund", "unexpected arguments (A dog. Hund): write two text files as --src FILE --tgt Hund"),
         ("score a.en a.de", "unexpected arguments (a.en a.de): write two text files as --src a.en --tgt a.de"),
     ],
 )
 def test_arguments_that_a_command_does_not_take_get_a_hint(project: Project, arguments: str, message: str) -> None:
-    result = project.mtformer(*arguments.split())
+    result = project.mtformer(*shlex.split(arguments))
     assert (result.status, result.stdout) == (2, "")
     assert result.stderr.endswith(f"Error: {message}\n")
 

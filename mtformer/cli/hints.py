@@ -67,6 +67,7 @@ def _hint(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, A
     if "ref" in given and len(extra) == 1:
         return f": write a model as --model {escaped(extra[0])}"
     files = [str(given["config"]), *extra] if "config" in given else ["FILE"] * 2 if len(extra) == 1 else extra
+    files = ["FILE" if _WHOLE_TEXT.search(file) else file for file in files]
     other = "tgt" if "tgt" in given else "ref"
     if {"src", other} <= set(given) and len(files) == 2 and not files[0].endswith((".yaml", ".yml")):
         return f": write two text files as --src {escaped(files[0])} --{other} {escaped(files[1])}"

@@ -196,9 +196,9 @@ def _prepare(
     _log_data(data)
     if len(data.corpus) < _FEW_PAIRS and not inputs.base:
         log.warning(
-            "%s training pairs are too few for a useful model, which takes some 10,000 at least; with few, fine-tune "
-            "a model of the same languages (training.init_from)",
-            f"{len(data.corpus):,}",
+            "%s too few for a useful model, which takes some 10,000 at least; with few, fine-tune a model of the same "
+            "languages (training.init_from)",
+            f"{len(data.corpus):,} training pairs are" if len(data.corpus) > 1 else "1 training pair is",
         )
     if facts.slots is None and config.tokenizer.slots is None and not (trial.tokenizer.slots or inputs.base):
         log.info("numbers and names may get lost in translations: this model has no slots for them (tokenizer.slots)")
