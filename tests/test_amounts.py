@@ -248,7 +248,12 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ),
     ("en-de", "a twenty-one-year-old, thirty-first, forty-five-man", ["21"], "ein 12-jähriger"),
     ("en-de", "nineteen eighty-four, two hundred and five dogs", ["1984", "205"], "1984, 250"),
-    ("en-zh", "thirty-eight dogs, a hundred, twenty-first, fifty million", ["38"], "八狗三十"),
+    (
+        "en-zh",
+        "thirty-eight dogs, a hundred, twenty-first, fifty million, a hundred and twenty",
+        ["38", "120"],
+        "八狗三十",
+    ),
     ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500"], "305, 13, 25"),
 ]
 

@@ -49,7 +49,7 @@ function findSpelledNumbers(text, language) {
   return Array.from(text.matchAll(words.regExps.number)).flatMap(({ 0: written, index }) => {
     const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
     const value = valueOfWords(parts, words);
-    const isFactor = parts.length === 1 && written.toLowerCase() in factors; // a hundred
+    const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
     return value > LARGEST_SPELLED_OUT && !isFactor ? [numberAt(index, written, String(value))] : [];
   });
 }

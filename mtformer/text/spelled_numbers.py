@@ -37,9 +37,9 @@ def _english() -> _Words:
     tens = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
-    below_1000 = rf"(?:{below_100}) hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
+    below_1000 = rf"(?:(?:{below_100}|an?) )?hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
     year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
-    whole = rf"{year}|(?:{below_1000}) thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
+    whole = rf"{year}|(?:(?:{below_1000}|an?) )?thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
     another = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|hundred|thousand|million|billion|trillion"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     pattern = rf"(?<![{LATIN}-])(?:{whole})(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
@@ -105,7 +105,7 @@ def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
     for match in pattern.finditer(text):
         of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
         value = _value(of_number, words)
-        if value > LARGEST_SMALL and not (len(of_number) == 1 and match[0].lower() in words.factors):
+        if value > LARGEST_SMALL and not (len(of_number) == 1 and of_number[0] in words.factors):
             yield Number(match.start(), match[0], str(value))
 
 
