@@ -180,6 +180,9 @@ CLOCKS = [  # languages, a text, and what its slots stand for in the translation
     ("en-de", "At half past 9:00, a quarter to ten or five minutes to one, not half ten", ["9:30", "9:45", "12:55"]),
     ("en-de", "From ten to nine, a quarter of nine, seven thirty, 12", ["12"]),
     ("zh-en", "下午3点半、十二點一刻、两点三十分、二点半", ["3:30", "12:15", "2:30", "2:30"]),
+    ("en-de", "Ten minutes to one hour, a quarter to two of us, half past two years, half past one", ["1:30"]),
+    ("de-en", "Zehn nach acht Stunden, fünf vor zwei Jahren, zehn vor drei viertel vier, halb acht", ["3:45", "7:30"]),
+    ("zh-en", "一点半点，三点十五分之一，三点半之前", ["3:30"]),
     ("de-en", "Um halb ſieben, halb sıeben, HALB SİEBEN, Viertel nach 24, Viertel vor 1, 9", ["0:15", "12:45", "9"]),
     (
         "en-de",

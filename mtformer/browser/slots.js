@@ -277,7 +277,7 @@ function findSpokenTimes(text, language, maybe = false) {
   words.regExps ??= [words.certain, words.possible].map((pattern) => inJavaScript(pattern, "i"));
   return Array.from(text.matchAll(words.regExps[Number(maybe)])).flatMap(({ 0: written, index, groups }) => {
     const [hour, said] = [groups.hour ?? groups.said, groups.before ?? groups.after].map((word) => word.toLowerCase());
-    const minutes = 60 * (words.hours[hour] ?? Number(hour)) + words.offsets[said.replace("點", "点")];
+    const minutes = 60 * (words.hours[hour] ?? Number(hour)) + words.offsets[said.replace("點", "点").replace("時", "时")];
     const value = `${(Math.floor(minutes / 60) || NOON / 60) % HOURS}:${String(minutes % 60).padStart(2, "0")}`;
     return Number.isNaN(minutes) ? [] : [{ start: index, text: written, value }]; // ſ matches s
   });

@@ -20,9 +20,11 @@ class _Words(NamedTuple):
         after: what is said after an hour.
         maybe_before: such as "ten to" nine, which may be a range.
         maybe_after: such as nine "thirty", which may be two numbers.
+        maybe_hours: such as noon, and those of a clock of 24 hours.
         joiner: what stands between an hour and these words.
         article: what may stand before all of it, and is left out where the time is in digits.
         end: what may stand behind it, and is left out as well.
+        goes_on: what follows a number that is no hour, as in ten minutes to one hour.
         signs: what certainly is a time has one of them; a text without any is not searched.
     """
 
@@ -31,9 +33,11 @@ class _Words(NamedTuple):
     after: Mapping[str, int] = {}
     maybe_before: Mapping[str, int] = {}
     maybe_after: Mapping[str, int] = {}
+    maybe_hours: Mapping[str, int] = {}
     joiner: str = " "
     article: str = "(?!)"
     end: str = "(?!)"
+    goes_on: str = "(?!)"
     signs: tuple[str, ...] = ()
 
 
@@ -44,6 +48,11 @@ def _numbered(words: str) -> dict[str, int]:
 _MINUTES = (5, 10, 20, 25)
 _ENGLISH_MINUTES = dict(zip("five ten twenty twenty-five".split(), _MINUTES, strict=True))
 _GERMAN_MINUTES = dict(zip("fünf zehn zwanzig fünfundzwanzig".split(), _MINUTES, strict=True))
+_CHINESE_MINUTES = {
+    **dict(zip("零五 十 十五 二十 二十五 三十 三十五 四十 四十五 五十 五十五".split(), range(5, 60, 5), strict=True)),
+    **{f"{n:02}": n for n in range(5, 60, 5)},
+    "五": 5,
+}
 _WORDS = {
     "en": _Words(
         _numbered("one two three four five six seven eight nine ten eleven twelve"),
@@ -71,8 +80,11 @@ _WORDS = {
             **{"oh-five": 5, "ten": 10, "fifteen": 15, "twenty": 20, "twenty-five": 25, "thirty": 30},
             **{"thirty-five": 35, "forty": 40, "forty-five": 45, "fifty": 50, "fifty-five": 55},
         },
+        maybe_hours={"noon": 12, "midnight": 12},
         joiner="[ -]",
         article="an? ",
+        goes_on=" (?:hundred|thousand|[mb]illion|seconds?|minutes?|hours?|days?|weeks?|months?|years?|per ?cent"
+        "|dollars?|euros?|cents?|of|half|thirds)",
         signs=("past", "quarter", "minutes"),
     ),
     "de": _Words(
@@ -93,16 +105,31 @@ _WORDS = {
             **{"uhr fünf": 5, "uhr zehn": 10, "uhr fünfzehn": 15, "uhr zwanzig": 20, "uhr fünfundzwanzig": 25},
             **{"uhr dreißig": 30, "uhr vierzig": 40, "uhr fünfundvierzig": 45, "uhr fünfzig": 50},
         },
+        maybe_hours={
+            **{"ein": 1, "dreizehn": 13, "vierzehn": 14, "fünfzehn": 15, "sechzehn": 16, "siebzehn": 17},
+            **{"achtzehn": 18, "neunzehn": 19, "zwanzig": 20, "einundzwanzig": 21, "zweiundzwanzig": 22},
+            "dreiundzwanzig": 23,
+        },
         end=" uhr",
+        goes_on=" (?:hundert|tausend|million|milliarde|sekunde|minute|stunde|tag|woche|monat|jahr|prozent|euro|dollar"
+        "|meter|kilo|liter|person|viertel)(?:e?[ns]?)",
         signs=("halb", "viertel", " vor ", " nach "),
     ),
     "zh": _Words(
         _numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
         after={"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
         maybe_before={"差一刻": -15, "差五分": -5, "差十分": -10, "差二十分": -20},
-        maybe_after={"点五分": 5, "点十分": 10, "点二十分": 20, "点二十五分": 25, "点四十分": 40, "点五十分": 50},
+        maybe_after={
+            **{"时半": 30, "时一刻": 15, "时三刻": 45, "点过一刻": 15},
+            **{f"{of}{word}{unit}": n for word, n in _CHINESE_MINUTES.items() for of in "点时" for unit in ("", "分")},
+        },
+        maybe_hours={
+            **{"零": 12, "十三": 13, "十四": 14, "十五": 15, "十六": 16, "十七": 17, "十八": 18},
+            **{"十九": 19, "二十": 20, "二十一": 21, "二十二": 22, "二十三": 23},
+        },
         joiner="",
         end="[点點]",
+        goes_on="[点點]|之[一二三四五六七八九十]",
         signs=("点", "點"),
     ),
 }
@@ -131,26 +158,29 @@ def describe_spoken_times(language: str) -> dict[str, object] | None:
     words = _WORDS.get(base_language(language))
     if words is None:
         return None
+    hours = {**words.hours, **words.maybe_hours}
     before, after = {**words.before, **words.maybe_before}, {**words.after, **words.maybe_after}
     return {
-        "certain": _pattern(words, words.before, words.after),
-        "possible": _pattern(words, before, after),
+        "certain": _pattern(words, words.hours, words.before, words.after),
+        "possible": _pattern(words, hours, before, after),
         "offsets": {**before, **after},
-        "hours": words.hours,
+        "hours": hours,
     }
 
 
-def _pattern(words: _Words, before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    hour = rf"1[0-9]|2[0-4]|[1-9]|{_any_of(words.hours)}"
+def _pattern(words: _Words, hours: Mapping[str, int], before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    hour = rf"1[0-9]|2[0-4]|[1-9]|{_any_of(hours)}"
     first = rf"(?:{words.article})?(?P<before>{_any_of(before)}){words.joiner and ' '}(?P<hour>{hour})"
     second = rf"(?P<said>{hour}){words.joiner}(?P<after>{_any_of(after)})"
     start = rf"(?<![{LATIN}0-9.,:{_NUMERALS}-])" if words.joiner else rf"(?<![0-9.,:{_NUMERALS}])"
     end = rf"(?!['’]?[{LATIN}0-9]|-[{LATIN}0-9]|[.,:/][0-9])" if words.joiner else ""
-    return rf"{start}(?:{first}(?::00)?(?:{words.end})?|{second}){end}"
+    goes_on = rf"(?!(?:{words.goes_on})(?![{LATIN}]))" if words.joiner else f"(?!{words.goes_on})"
+    return rf"{start}(?:{first}(?::00)?(?:{words.end})?|{second}){end}{goes_on}"
 
 
 def _any_of(words: Mapping[str, int]) -> str:
-    alternatives = sorted((word.replace("点", "[点點]") for word in words), key=len, reverse=True)
+    written = (word.replace("点", "[点點]").replace("时", "[时時]") for word in words)
+    alternatives = sorted(written, key=len, reverse=True)
     return "|".join(alternatives) or "(?!)"
 
 
@@ -171,11 +201,12 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
         return
     if not possible and not any(map(text.lower().__contains__, words.signs)):
         return
+    hours = {**words.hours, **words.maybe_hours}
     offsets = {**words.before, **words.maybe_before, **words.after, **words.maybe_after}
     for match in pattern.finditer(text):
         hour, said = (match["hour"] or match["said"]).lower(), match["before"] or match["after"]
-        number = int(hour) if hour.isdecimal() else words.hours.get(hour)
-        offset = offsets.get(said.lower().replace("點", "点"))
+        number = int(hour) if hour.isdecimal() else hours.get(hour)
+        offset = offsets.get(said.lower().replace("點", "点").replace("時", "时"))
         if number is None or offset is None:  # ſ and ı, which match s and i
             continue
         minutes = 60 * number + offset
