@@ -21,7 +21,6 @@ const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALF = "50";
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
 const [HOURS, LAST_MINUTE, DAYS, MONTHS] = [24, 59, 31, 12];
-const HALF_DAY = 12 * 60; // minutes
 const MOST_DIGITS = 15; // of a number that is written otherwise
 const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 
@@ -128,7 +127,7 @@ function isTime(parts) {
 
 /** The minutes of a time since midnight or noon. */
 function minutesOf(hour, minute) {
-  return (60 * Number(hour) + Number(minute)) % HALF_DAY;
+  return (60 * Number(hour) + Number(minute)) % NOON;
 }
 
 /** The numbers of a translation that its source lacks; none where the words of its language are not known. */

@@ -89,6 +89,11 @@ def large_plurals(language: str) -> list[str]:
     return [word.split("|")[0] for word in _LARGE[base][1:]] if base in _NOT_DECLINED else []
 
 
+def numbered(words: str, start: int = 1, step: int = 1) -> dict[str, int]:
+    """Return the values of words that follow each other."""
+    return {word: start + step * place for place, word in enumerate(words.split())}
+
+
 class NumberWords:
     """The words for numbers of a language; none if they are not known here."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
-from mtformer.text.number_words import LARGEST_SMALL
+from mtformer.text.number_words import LARGEST_SMALL, numbered
 from mtformer.text.numbers import Number
 
 
@@ -27,14 +27,10 @@ class _Words(NamedTuple):
     signs: tuple[str, ...]
 
 
-def _numbered(words: str, start: int, step: int = 1) -> dict[str, int]:
-    return {word: start + step * place for place, word in enumerate(words.split())}
-
-
 def _english() -> _Words:
-    units = _numbered("one two three four five six seven eight nine", 1)
-    teens = _numbered("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 10)
-    tens = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
+    units = numbered("one two three four five six seven eight nine", 1)
+    teens = numbered("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 10)
+    tens = numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
     below_1000 = rf"(?:(?:{below_100}|an?) )?hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
@@ -48,9 +44,9 @@ def _english() -> _Words:
 
 
 def _german() -> _Words:
-    units = _numbered("ein zwei drei vier fünf sechs sieben acht neun", 1) | {"eins": 1, "zwo": 2}
-    teens = _numbered("zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 10)
-    tens = _numbered("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10) | {"dreissig": 30}
+    units = numbered("ein zwei drei vier fünf sechs sieben acht neun", 1) | {"eins": 1, "zwo": 2}
+    teens = numbered("zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 10)
+    tens = numbered("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10) | {"dreissig": 30}
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
     below_1000 = rf"(?:{teen}|{unit})?hundert(?:und)?(?:{below_100})?|{below_100}"
@@ -63,7 +59,7 @@ def _german() -> _Words:
 
 
 def _chinese() -> _Words:
-    digits = _numbered("一 二 三 四 五 六 七 八 九", 1) | {"两": 2, "兩": 2}
+    digits = numbered("一 二 三 四 五 六 七 八 九", 1) | {"两": 2, "兩": 2}
     numerals = "一二两兩三四五六七八九十百千万萬亿億零〇"
     digit = f"[{''.join(digits)}]"
     below_100 = rf"{digit}?十{digit}?"

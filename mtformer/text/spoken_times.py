@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
+from mtformer.text.number_words import numbered
 
 _HALF_DAY = 12 * 60  # minutes
 
@@ -41,30 +42,20 @@ class _Words(NamedTuple):
     signs: tuple[str, ...] = ()
 
 
-def _numbered(words: str) -> dict[str, int]:
-    return {word: number for number, word in enumerate(words.split(), 1)}
-
-
 _MINUTES = (5, 10, 20, 25)
-_ENGLISH_MINUTES = dict(zip("five ten twenty twenty-five".split(), _MINUTES, strict=True))
-_GERMAN_MINUTES = dict(zip("fünf zehn zwanzig fünfundzwanzig".split(), _MINUTES, strict=True))
+_ENGLISH_MINUTES = {"five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
+_GERMAN_MINUTES = {"fünf": 5, "zehn": 10, "zwanzig": 20, "fünfundzwanzig": 25}
 _CHINESE_MINUTES = {
-    **dict(zip("零五 十 十五 二十 二十五 三十 三十五 四十 四十五 五十 五十五".split(), range(5, 60, 5), strict=True)),
+    **numbered("零五 十 十五 二十 二十五 三十 三十五 四十 四十五 五十 五十五", 5, 5),
     **{f"{n:02}": n for n in range(5, 60, 5)},
     "五": 5,
 }
 _WORDS = {
     "en": _Words(
-        _numbered("one two three four five six seven eight nine ten eleven twelve"),
+        numbered("one two three four five six seven eight nine ten eleven twelve"),
         before={
-            **{
-                "half past": 30,
-                "half-past": 30,
-                "quarter past": 15,
-                "quarter after": 15,
-                "quarter to": -15,
-                "quarter till": -15,
-            },
+            **{"half past": 30, "half-past": 30, "quarter past": 15, "quarter after": 15},
+            **{"quarter to": -15, "quarter till": -15},
             **{f"{word}{unit} past": n for word, n in _ENGLISH_MINUTES.items() for unit in ("", " minutes")},
             **{f"{word} minutes to": -n for word, n in _ENGLISH_MINUTES.items()},
         },
@@ -76,10 +67,9 @@ _WORDS = {
             **{f"{n}{unit} past": n for n in _MINUTES for unit in ("", " minutes")},
             **{f"{n}{unit} to": -n for n in _MINUTES for unit in ("", " minutes")},
         },
-        maybe_after={
-            **{"oh-five": 5, "ten": 10, "fifteen": 15, "twenty": 20, "twenty-five": 25, "thirty": 30},
-            **{"thirty-five": 35, "forty": 40, "forty-five": 45, "fifty": 50, "fifty-five": 55},
-        },
+        maybe_after=numbered(
+            "oh-five ten fifteen twenty twenty-five thirty thirty-five forty forty-five fifty fifty-five", 5, 5
+        ),
         maybe_hours={"noon": 12, "midnight": 12},
         joiner="[ -]",
         article="an? ",
@@ -88,7 +78,7 @@ _WORDS = {
         signs=("past", "quarter", "minutes"),
     ),
     "de": _Words(
-        _numbered("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
+        numbered("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
         before={
             **{"halb": -30, "viertel nach": 15, "viertel vor": -15, "dreiviertel": -15, "drei viertel": -15},
             **{f"{word}{unit} nach": n for word, n in _GERMAN_MINUTES.items() for unit in ("", " minuten")},
@@ -105,28 +95,23 @@ _WORDS = {
             **{"uhr fünf": 5, "uhr zehn": 10, "uhr fünfzehn": 15, "uhr zwanzig": 20, "uhr fünfundzwanzig": 25},
             **{"uhr dreißig": 30, "uhr vierzig": 40, "uhr fünfundvierzig": 45, "uhr fünfzig": 50},
         },
-        maybe_hours={
-            **{"ein": 1, "dreizehn": 13, "vierzehn": 14, "fünfzehn": 15, "sechzehn": 16, "siebzehn": 17},
-            **{"achtzehn": 18, "neunzehn": 19, "zwanzig": 20, "einundzwanzig": 21, "zweiundzwanzig": 22},
-            "dreiundzwanzig": 23,
-        },
+        maybe_hours={"ein": 1}
+        | numbered("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig", 13)
+        | numbered("einundzwanzig zweiundzwanzig dreiundzwanzig", 21),
         end=" uhr",
         goes_on=" (?:hundert|tausend|million|milliarde|sekunde|minute|stunde|tag|woche|monat|jahr|prozent|euro|dollar"
         "|meter|kilo|liter|person|viertel)(?:e?[ns]?)",
         signs=("halb", "viertel", " vor ", " nach "),
     ),
     "zh": _Words(
-        _numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
+        numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
         after={"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
         maybe_before={"差一刻": -15, "差五分": -5, "差十分": -10, "差二十分": -20},
         maybe_after={
             **{"时半": 30, "时一刻": 15, "时三刻": 45, "点过一刻": 15},
             **{f"{of}{word}{unit}": n for word, n in _CHINESE_MINUTES.items() for of in "点时" for unit in ("", "分")},
         },
-        maybe_hours={
-            **{"零": 12, "十三": 13, "十四": 14, "十五": 15, "十六": 16, "十七": 17, "十八": 18},
-            **{"十九": 19, "二十": 20, "二十一": 21, "二十二": 22, "二十三": 23},
-        },
+        maybe_hours={"零": 12} | numbered("十三 十四 十五 十六 十七 十八 十九 二十 二十一 二十二 二十三", 13),
         joiner="",
         end="[点點]",
         goes_on="[点點]|之[一二三四五六七八九十]",

@@ -148,7 +148,7 @@ class SentencePlanner:
         """Translate what stands between the commas of a sentence that has more numbers than the model can keep."""
         joiner = ", " if is_written_with_spaces(self.tgt_lang) else "，"
         chosen = by_rank((yield from together(map(self._plan_part, parts))))
-        return [self._joined([*map(_without_end, before), last], joiner) for *before, last in chosen]
+        return [_in_parts([*map(_without_end, before), last], joiner) for *before, last in chosen]
 
     def _plan_part(self, part: str) -> Plan[list[Translation]]:
         if not any(map(str.isalnum, part)):  # of "..." the model would make words
@@ -259,7 +259,7 @@ class SentencePlanner:
             for part, of_part, hypotheses in zip(parts, matches, of_parts, strict=True)
         ]
         joiner = separator_of(self.tgt_lang)
-        return self._without_made_up(text, (self._joined(chosen, joiner) for chosen in by_rank(translations)))
+        return self._without_made_up(text, (_in_parts(chosen, joiner) for chosen in by_rank(translations)))
 
     def _request(self, part: Part, options: SearchOptions) -> SearchRequest:
         return SearchRequest(
@@ -317,17 +317,19 @@ class SentencePlanner:
             notes=tuple(self._missing_terms(of_part, text)),
         )
 
-    def _joined(self, parts: Sequence[Translation], joiner: str) -> Translation:
-        whole = joined(parts, joiner)
-        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return replace(whole, notes=tuple(dict.fromkeys((*notes, *whole.notes))))
-
     def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
         return self.terms.missing_notes(terms, text) if self.terms is not None and terms else []
 
     @cached_property
     def _characters(self) -> KnownCharacters:
         return known_characters(self.tokenizer)
+
+
+def _in_parts(parts: Sequence[Translation], joiner: str) -> Translation:
+    """Join the translations of a text's parts, and note how many these are."""
+    whole = joined(parts, joiner)
+    notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
+    return replace(whole, notes=tuple(dict.fromkeys((*notes, *whole.notes))))
 
 
 def _without_end(part: Translation) -> Translation:
