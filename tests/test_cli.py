@@ -499,8 +499,9 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
         (["eval", "--output", "-"], "--output -"),
         (["report", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the page"),
-        (["average", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the bundle"),
-        (["average", "runs/config", "--output", "runs"], "--output runs is a folder: name a file"),
+        (["average", "runs/config", "--output", "-"], "standard output is not a file"),
+        (["average", "runs/config", "--output", "runs"], "runs exists: name a new file with --output"),
+        (["merge", "runs/config", "adapter", "--output", "train.en"], "train.en exists: name a new file with --output"),
         (["explain", "a", "--format", "json", "--output", "/dev/stdout"], "standard output is for what --format"),
         (["translate", "--input", "train.en", "--shard", "3/2"], "--shard 3/2: write I/N"),
         (["translate", b"\xff".decode(errors="surrogateescape")], "not UTF-8"),
@@ -713,21 +714,15 @@ def test_a_redirected_file_is_not_translated_into_itself(trained: Project, tmp_p
     assert (tmp_path / "text").read_text() == SENTENCE
 
 
-def test_an_average_does_not_replace_what_it_is_made_of(trained: Project, tmp_path: Path) -> None:
-    bundle = trained.folder / "runs/config/model.safetensors"
-    copy = tmp_path / "model.safetensors"
-    copy.write_bytes(bundle.read_bytes())
-    refused = [("runs/config", "--output", path) for path in (bundle, bundle.parent / "checkpoints/mean.safetensors")]
-    for arguments in (*refused, (copy, bundle, "--output", copy), (copy, "--output", "-")):
-        assert trained.mtformer("average", *arguments).status == 2
-    assert copy.read_bytes() == bundle.read_bytes()
-
-
-def test_an_average_in_the_folder_of_its_run_can_be_written_again(trained: Project) -> None:
-    mean = trained.folder / "runs/config/mean.safetensors"
-    for _ in range(2):
-        result = trained.mtformer("average", "runs/config", "--output", mean)
-        assert (result.status, result.stdout) == (0, f"{mean}\n"), result.stderr
+def test_an_average_replaces_no_file(trained: Project, tmp_path: Path) -> None:
+    run, other = trained.folder / "runs/config", tmp_path / "model.safetensors"
+    other.write_text("precious")
+    for output in (run / "model.safetensors", run / "checkpoints/mean.safetensors", other):
+        assert trained.mtformer("average", "runs/config", "--output", output).status == 2
+    assert other.read_text() == "precious"
+    mean = run / "mean.safetensors"
+    result = trained.mtformer("average", "runs/config", "--output", mean)
+    assert (result.status, result.stdout) == (0, f"{mean}\n"), result.stderr
     mean.unlink()
 
 

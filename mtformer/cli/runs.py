@@ -105,23 +105,21 @@ def report(
 def average(
     models: list[Path] = argument("A run's folder, or several bundles.", "MODEL"),
     *,
-    output: Path = option("The bundle to write."),
+    output: Path = option("A new file for the bundle."),
     last: int | None = option("Average the N newest checkpoints of the run; default: all.", min=1),
     best: int | None = option("Average the N best checkpoints of the run.", min=1),
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
     from mtformer.runs.folder import RunFolder
-    from mtformer.support.files import require_distinct
+    from mtformer.support.files import require_distinct, require_new_folder
     from mtformer.training.ema import average_bundles, average_checkpoints
 
     first, is_run = models[0], any(map(Path.is_dir, models))
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
-    options.require_file("--output", output, "the path of the bundle")
-    if output.is_dir():
-        raise UserError(f"--output {output} is a folder: name a file")
-    require_distinct(output, RunFolder(first).parts if is_run else models)
+    require_new_folder(output, "--output", kind="file")
     if is_run:
+        require_distinct(output, RunFolder(first).parts)
         if len(models) > 1:
             bundle = RunFolder(next(filter(Path.is_dir, models))).bundle
             raise UserError(f"give the folder of one run alone, or bundles, such as {bundle}")
@@ -137,7 +135,7 @@ def merge(
     bundle: Path = options.BUNDLE,
     adapter: Path = argument("The LoRA adapter: adapter.safetensors of a run with training.lora.", "ADAPTER"),
     *,
-    output: Path = option("The bundle to write."),
+    output: Path = option("A new file for the bundle."),
 ) -> None:
     """Merge an adapter into its model.
 
@@ -146,11 +144,10 @@ def merge(
     from mtformer.bundle.adapter import load_adapted
     from mtformer.bundle.format import save_bundle
     from mtformer.runs.finding import find_model
-    from mtformer.support.files import require_distinct
+    from mtformer.support.files import require_new_folder
 
     path = find_model(bundle)
-    options.require_file("--output", output, "the path of the bundle")
-    require_distinct(output, [path, adapter])
+    require_new_folder(output, "--output", kind="file")
     save_bundle(output, load_adapted(path, adapter))
     options.print_result(output)
 
