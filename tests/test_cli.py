@@ -417,7 +417,7 @@ def test_explain_takes_a_sentence_and_no_file(trained: Project, texts: list[str]
     assert trained.mtformer("explain", "-").stderr.startswith("- is not standard input here, but a text\n")
 
 
-@pytest.mark.parametrize("name", ["missing.doc", "missing.de", "missing.jsonl", "missing.gz", "missing.en.gz"])
+@pytest.mark.parametrize("name", ["missing.de", "missing.gz", "missing.en.gz"])
 def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Project, name: str) -> None:
     result = trained.mtformer("translate", "--beam-size", "1", name)
     assert (result.status, result.stdout.count("\n")) == (0, 1)
@@ -432,6 +432,8 @@ def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Projec
         ("./my folder", "./my folder is a folder: to read it, use --input './my folder'"),
         ("missing/", "there is no file missing/"),
         ("./page.htlm", "there is no file ./page.htlm"),
+        ("missing.doc", "there is no file missing.doc"),
+        ("missing.jsonl.gz", "there is no file missing.jsonl.gz"),
     ],
 )
 def test_a_path_is_not_translated_as_a_text(copied: Project, text: str, error: str) -> None:

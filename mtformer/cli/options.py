@@ -199,7 +199,7 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
         UserError: it is refused.
     """
     from mtformer.text.lines import is_utf8
-    from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.jobs.reading import Source, structured_suffix
 
     if text is None:
         return
@@ -221,29 +221,29 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
         raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
-    if _is_path(text):
+    is_word = len(text.split()) == 1
+    if is_word and (_is_path(text) or (reads_files and structured_suffix(Path(text)))):
         raise UserError(f"there is no file {text}")
     if is_folder:
         log.warning("%s is also a folder: its name is taken as the text%s", text, how_to_read and f"; {how_to_read}")
-    elif _ends_like_a_file(text):
+    elif is_word and _ends_like_a_file(text):
         log.warning("there is no file %s: its name is taken as the text", text)
 
 
 def _is_path(text: str) -> bool:
-    """Tell whether a text can only be meant as a path: ./page.html or manual/."""
+    """Tell whether a word can only be meant as a path: ./page.html or manual/."""
     path = text.replace(os.sep, "/")
-    return (path.startswith(("./", "../")) or path.endswith("/")) and "://" not in path and len(path.split()) == 1
+    return (path.startswith(("./", "../")) or path.endswith("/")) and "://" not in path
 
 
 def _ends_like_a_file(text: str) -> bool:
-    """Tell whether a text is one word that ends like a file name, with a language code for example."""
+    """Tell whether a word ends like a file name, with a language code for example."""
     from mtformer.data.new_config import language_of
     from mtformer.text.lines import COMPRESSED
     from mtformer.translate.jobs.reading import structured_suffix
 
     path = Path(text)
-    is_known = structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)
-    return bool(is_known) and len(text.split()) == 1
+    return bool(structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path))
 
 
 def compared_options(context: typer.Context) -> dict[str, object]:
