@@ -104,6 +104,16 @@ def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path
         Models([bundle], device="cpu", max_bytes=1_000)
 
 
+def test_a_model_without_a_direction_of_its_own_is_reported(
+    bundle: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "other.safetensors"
+    write_greedy(bundle, other)
+    models = Models([bundle, other, bundle], device="cpu")
+    assert caplog.messages == [f"{path} is not used: models before it have its directions" for path in (other, bundle)]
+    assert len(list(models.describe())) == len(list(Models([bundle], device="cpu").describe()))
+
+
 def test_models_compute_in_another_precision(bundle: Path) -> None:
     models = Models([bundle], device="cpu", precision="int8")
     sampled = Requirements(options=(("beam_size", 1), ("sample", True)))

@@ -86,7 +86,13 @@ class Models:
         if engine == "torch" and precision is not None:
             require_precision(precision, pick_device(device))
         self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
-        self._versions = [Version.read(path) for path in dict.fromkeys(paths)]
+        self._versions: list[Version] = []
+        for path in paths:
+            version = Version.read(path)
+            if set(version.header.language_pairs) <= set(self.pairs):
+                log.warning("%s is not used: models before it have its directions", path)
+            else:
+                self._versions.append(version)
         self._directions: dict[tuple[str, str], LanguagePair | None] = {}  # by what requests call their languages
         self._refused: dict[Path, Stamp | None] = {}
         self._used: OrderedDict[Version, None] = OrderedDict()  # loaded ones, the last used last
