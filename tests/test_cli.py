@@ -499,6 +499,7 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["translate", "a", "--n-best", "300"], "--n-best 300"),
         (["translate", "a", "--length-penalty", "nan"], "penalty"),
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
+        (["explain", "a", "--model", "train.en", "--output", "no/such.html"], "no/such.html"),  # before it is loaded
         (["eval", "--output", "-"], "--output -"),
         (["report", "runs/config", "--output", "/dev/stdout"], "standard output is for the path of the page"),
         (["average", "runs/config", "--output", "-"], "standard output is not a file"),

@@ -1,6 +1,7 @@
 """``mtformer explain``."""
 
 import logging
+from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -112,29 +113,28 @@ def explain(
     from mtformer.explain.terminal import View, render
     from mtformer.translate.translator import Translator
 
-    bundle = load_bundle(path).toward(**vars(direction))
-    focus = Focus(shown.kind, shown.layer, shown.head)
-    focus.require(bundle.header.architecture)
-    checkpoints = explaining.checkpoint_models(run, bundle.model) if questions.checkpoints else ()
-    translator = Translator.load(bundle, device, **search)
-    explainer = translator.explainer()
-    explanation = explaining.explain(
-        explainer,
-        text,
-        model=explaining.describe(bundle, str(path)),
-        prefix=questions.prefix,
-        why_not=questions.why_not or [],
-        compare_with=questions.compare,
-        checkpoints=checkpoints,
-    )
-    translation = None if questions.prefix else explanation.traces[0].target.text
-    _log_differences(translator, text, explainer.spelling(text), translation)
-    if page.output is not None:
-        html = page.page(bundle, explanation.to_dict(), focus)
-        with open_output(page.output) as file:
-            file.write(html)
-        if page.format is None:
-            options.print_result(page.output)
+    with nullcontext() if page.output is None else open_output(page.output) as file:  # before the work
+        bundle = load_bundle(path).toward(**vars(direction))
+        focus = Focus(shown.kind, shown.layer, shown.head)
+        focus.require(bundle.header.architecture)
+        checkpoints = explaining.checkpoint_models(run, bundle.model) if questions.checkpoints else ()
+        translator = Translator.load(bundle, device, **search)
+        explainer = translator.explainer()
+        explanation = explaining.explain(
+            explainer,
+            text,
+            model=explaining.describe(bundle, str(path)),
+            prefix=questions.prefix,
+            why_not=questions.why_not or [],
+            compare_with=questions.compare,
+            checkpoints=checkpoints,
+        )
+        translation = None if questions.prefix else explanation.traces[0].target.text
+        _log_differences(translator, text, explainer.spelling(text), translation)
+        if file is not None:
+            file.write(page.page(bundle, explanation.to_dict(), focus))
+    if page.output is not None and page.format is None:
+        options.print_result(page.output)
     if page.format == "json":
         options.print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
     elif page.format == "text" or page.output is None:
