@@ -104,8 +104,8 @@ def test_a_country_that_is_no_language_is_answered_with_its_language(
     assert all(problem.endswith(" is the code of a country; that of its language is ja") for problem in found)
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''", '"a\\0b"'])
-def test_a_run_cannot_be_named_like_another_folder(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''", '"a\\0b"', "a:b", "a?", "a.", "'a '"])
+def test_the_name_of_a_run_is_that_of_a_folder_on_every_system(folder: Path, name: str) -> None:
     (problem,) = problems(folder, f"{MINIMAL}run:\n  name: {name}\n")
     assert problem.startswith("C:7: run.name: given ")
     assert "match pattern" not in problem  # a regular expression is no plain sentence

@@ -35,7 +35,7 @@ _TEXTS = {
     "directions": "a direction such as en-de, where the code of a language may have underscores, as in en-zh_Hant",
     "delimiter": "a single character",
     "tag": "a word of up to 32 small letters, digits, hyphens and underscores, such as bt",
-    "name": "a folder's name, without slashes or control characters, and not beginning with a dot or a blank",
+    "name": 'the name of a folder on every system, without / \\ < > : " | ? *, and without . or blanks at its ends',
 }
 
 

@@ -257,12 +257,15 @@ class EvalConfig(Section):
     """Sample translations recorded in `samples.jsonl` at each validation; `train --samples` shows them as well."""
 
 
+_NO_NAME = r'/\\<>:"|?*\x00-\x1f'  # characters that no folder's name has on Windows
+
+
 class RunConfig(Section):
     """The folder of the run: ``dir/name``."""
 
     dir: Path = Path("runs")
     """The folder of all runs, relative to the current folder."""
-    name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\\x00-\x1f]*$")
+    name: str | None = Field(default=None, pattern=rf"^[^\s.{_NO_NAME}]([^{_NO_NAME}]*[^\s.{_NO_NAME}])?$")
     """The name of the run's folder in it. Default: the name of the config file."""
 
 
