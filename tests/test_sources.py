@@ -201,6 +201,13 @@ def test_the_fingerprint_tells_texts_apart_and_not_the_files_they_come_from(tmp_
     assert len(digests - {expected.digest}) == len(changes)
 
 
+def test_a_line_of_jsonl_in_another_encoding_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_bytes('{"en": "表", "de": "b"}\n'.encode("cp932"))  # whose second byte is a backslash
+    with pytest.raises(UserError, match=r"pairs.jsonl:1: this line is not UTF-8; convert the file first: '\{\"en"):
+        list(ParallelText([JsonlFile(jsonl=path)], "en", "de", lenient=True))
+
+
 @pytest.mark.parametrize("keys", [("de", "de"), ("de", None), (None, "en")])
 def test_the_two_sides_of_jsonl_have_keys_of_their_own(tmp_path: Path, keys: tuple[str | None, str | None]) -> None:
     source = jsonl(tmp_path, ['{"en": "a", "de": "b"}'], *keys)

@@ -154,9 +154,9 @@ def read_jsonl(
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise UserError(
-                f"{name}:{number}: this line is not JSON by itself: {without_escapes(line)[:80]!r}"
-            ) from None
+            text = without_escapes(line)  # in other encodings, a byte of a character may be a backslash
+            problem = "JSON by itself" if text == line else "UTF-8; convert the file first"
+            raise UserError(f"{name}:{number}: this line is not {problem}: {text[:80]!r}") from None
         yield Example(*rows.pair(row, f"{name}:{number}"), number)
 
 
