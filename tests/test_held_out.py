@@ -168,6 +168,12 @@ def test_validation_pairs_that_are_trained_on_are_warned_of(
     assert (warning_of_copies(text, valid) or "").startswith(expected) == is_warned
 
 
+def test_a_single_validation_pair_that_is_trained_on_is_warned_of(tmp_path: Path) -> None:
+    sources = tsv(tmp_path, "train.tsv", PAIRS[:50]), tsv(tmp_path, "valid.tsv", PAIRS[:1])
+    warning = warning_of_copies(read(sources[0], valid=[sources[1]]), PAIRS[:1])
+    assert (warning or "").startswith("data.valid: 1 of 1 different pair is in data.train as well")
+
+
 @pytest.fixture(scope="module")
 def two_files(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A folder with two text files, trained on without a config."""

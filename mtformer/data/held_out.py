@@ -80,8 +80,9 @@ def warning_of_copies(text: StoredText, valid: Iterable[SentencePair]) -> str | 
     copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, pairs), text.chunks())))
     if len(copies) <= _MOST_COPIES * len(pairs):
         return None
+    verb = "is" if len(copies) == 1 else "are"
     return (
-        f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} are in data.train as well, so its "
+        f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} {verb} in data.train as well, so its "
         "scores will be too good: name other text, or keep such pairs out of training (data.filters: [held_out])"
     )
 
