@@ -67,7 +67,7 @@ class Stages:
         def do() -> Outcome:
             run = gather(folder.path)
             score = valid_bleu([folder.bundle], self._configs.valid)
-            gain = None if before is None else score - before
+            gain = None if before is None else _gain(score, before)
             return Outcome(
                 stage=name,
                 commands=[command, self._eval([folder.bundle])],
@@ -104,7 +104,7 @@ class Stages:
         def do() -> Outcome:
             score = valid_bleu(together, self._configs.valid)
             alone = before.bleu if len(models) == 1 else self._state.outcomes[f"{before.stage}.ensemble"].bleu
-            gain, note = score - (alone or 0.0), f"{outcome.bleu:.2f} alone"
+            gain, note = _gain(score, alone or 0.0), f"{outcome.bleu:.2f} alone"
             commands = [self._eval(together)]
             return Outcome(stage=stage, commands=commands, bleu=score, gain=gain, kept=gain > 0, note=note)
 
@@ -149,7 +149,7 @@ class Stages:
             command = ["mtformer", "average", str(run.path), "--best", str(n)]
             average_checkpoints(run.path, path, last=None, best=n)
             score = valid_bleu([path], self._configs.valid)
-            commands, gain = [shlex.join([*command, "--output", str(path)]), self._eval([path])], score - before
+            commands, gain = [shlex.join([*command, "--output", str(path)]), self._eval([path])], _gain(score, before)
             return Outcome(stage="average", commands=commands, bleu=score, gain=gain, kept=gain > 0)
 
         return path if self._state.once(do, "average").kept else None
@@ -157,6 +157,11 @@ class Stages:
     def _eval(self, models: Sequence[Path]) -> str:
         data = f"jsonl:{self._configs.valid}"
         return shlex.join(["mtformer", "eval", "--engine", "torch", *_options(models), "--data", data])
+
+
+def _gain(score: float, before: float) -> float:
+    """Return the difference of two scores as it is reported: less is no gain."""
+    return round(score - before, 2)
 
 
 def _options(models: Sequence[Path]) -> list[str]:
