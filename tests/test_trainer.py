@@ -1,3 +1,4 @@
+import errno
 import itertools
 import json
 import math
@@ -640,6 +641,23 @@ def test_a_finished_run_writes_its_lost_model_again(
     assert after.header.scores == before.header.scores
     assert again.updates == []
     assert [file.name for file in tmp_path.glob("model*") if file != path] == kept
+
+
+def test_a_damaged_model_that_another_program_has_open_on_windows_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_trainer(tmp_path, max_steps=4, validate_every=2).fit()
+    damage(tmp_path / "model.safetensors")
+
+    def refused(path: Path, target: Path) -> Path:
+        if target.suffix == ".damaged":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return move(path, target)
+
+    move = Path.replace
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(MtformerError, match=r"cannot write .*model\.safetensors\.damaged: Permission denied"):
+        make_trainer(tmp_path, max_steps=4, validate_every=2).resume()
 
 
 def test_a_lost_model_whose_best_checkpoint_is_damaged_is_that_of_the_newest_one(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from mtformer.runs.checkpoints import (
     step_of,
     tensors_below,
 )
-from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import remove_folder, write_folder_atomically
+from mtformer.support.errors import UserError
+from mtformer.support.files import disk_errors, remove_folder, replace, write_folder_atomically
 from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import RunningLoss, Updater
 
@@ -234,10 +234,8 @@ def set_aside_damaged(newest: Checkpoint) -> None:
         if step_of(path) > step_of(newest.path):
             names = (path.with_name(f"step-{step_of(path):06d}.damaged{suffix}") for suffix in ("", *range(2, 100)))
             aside = next(name for name in names if not name.exists())
-            try:
-                path.rename(aside)
-            except OSError as error:
-                raise MtformerError(f"cannot rename {path} to {aside.name}: {error.strerror}") from error
+            with disk_errors(aside):
+                replace(path, aside)
             log.warning("the damaged checkpoint is kept as %s", aside)
 
 

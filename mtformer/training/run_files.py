@@ -23,6 +23,7 @@ from mtformer.runs.checkpoints import (
 )
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
+from mtformer.support.files import disk_errors, replace
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training import checkpoint
 from mtformer.training.checkpoint import TrainState
@@ -121,7 +122,9 @@ class RunFiles:
         if not _is_intact(path):
             lost = path
             if path.exists():
-                path.replace(path.with_name(f"{path.name}.damaged"))
+                aside = path.with_name(f"{path.name}.damaged")
+                with disk_errors(aside):
+                    replace(path, aside)
         elif self._settings.lora and not adapter.is_file():
             lost = adapter
         else:
