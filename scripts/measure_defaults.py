@@ -13,7 +13,6 @@ test set, for the report; minutes of training, validations included.
 """
 
 import argparse
-import json
 import logging
 import re
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from mtformer.config import TextFiles, load_config
 from mtformer.config.resolve import size_for
 from mtformer.data.sources.parallel import ParallelText, sample_pairs
 from mtformer.evaluate.metrics import bleu
+from mtformer.runs.contents import gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_atomically
 from mtformer.training.run import train
@@ -136,13 +136,10 @@ def row(name: str, run: RunFolder, corpus: Corpus, folder: Path) -> str:
     test = list(ParallelText([TextFiles.model_validate(files_of(folder, corpus.test))], "en", "de"))
     found = translator.translate([pair.src for pair in test])
     score = bleu([best.text for best, *_ in found], [pair.tgt for pair in test]).value
-    lines = [json.loads(line) for line in run.metrics.read_text(encoding="utf-8").splitlines()]
-    validations = [line for line in lines if "valid_bleu" in line]
-    best = max(line["valid_bleu"] for line in validations)
-    start = json.loads(run.starts.read_text(encoding="utf-8").splitlines()[0])
-    n_parameters, last = start["model"]["parameters"] / 1e6, validations[-1]
-    minutes = last["seconds"] / 60
-    return f"{name:<32} {n_parameters:8.1f} M  {last['epoch']:6.1f}  {best:5.2f}  {score:5.2f}  {minutes:7.1f}"
+    records = gather(run.path)
+    best = max(line["valid_bleu"] for line in records.validations)
+    n_parameters, epochs = sum(records.parameters.values()) / 1e6, records.step / records.starts[0]["steps_per_epoch"]
+    return f"{name:<32} {n_parameters:8.1f} M  {epochs:6.1f}  {best:5.2f}  {score:5.2f}  {records.minutes:7.1f}"
 
 
 def main() -> None:
