@@ -49,6 +49,13 @@ def test_the_trainings_of_a_recipe_have_valid_configs(name: str) -> None:
         assert problems(ROOT / config, options[1::2]) == ""
 
 
+def test_an_unknown_recipe_is_refused_before_anything_is_installed() -> None:
+    command = ["bash", str(ROOT / "scripts/reproduce"), "nosuch"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHON": "false"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"usage: scripts/reproduce NAME, which is one of {' '.join(REPRODUCE['RECIPES'])}\n"
+
+
 def problems(config: Path, settings: list[str]) -> str:
     """What is wrong with a config, besides text that is not here."""
     try:
