@@ -62,6 +62,14 @@ def test_a_document_beyond_the_limits_is_not_even_read(bundle: Path, key_file: P
         assert refused.status_code == 456
 
 
+def test_a_document_of_too_many_parts_is_not_read(bundle: Path) -> None:
+    with running(bundle) as client:
+        files = {"file": ("a.txt", b"1\n" * 1_000_001)}
+        refused = client.post("/translate_file", data={"source": "en", "target": "de"}, files=files)
+    message = "a document may have 1,000,000 line ends, tags and commas in all"
+    assert (refused.status_code, refused.json()["error"]) == (413, message)
+
+
 def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr("mtformer.serve.keys.time", SimpleNamespace(monotonic=lambda: now))

@@ -23,6 +23,7 @@ from mtformer.translate.documents.tasks import translated_name
 
 log = logging.getLogger(__name__)
 
+_MOST_PARTS = 1_000_000  # each may be a text, which takes a kilobyte of memory
 SUFFIXES = [suffix for format in FORMATS for suffix in format.suffixes]
 
 
@@ -58,6 +59,8 @@ async def translate_document(
         settings = replace(settings, src_lang=pair.src_lang)
     async with service.admitted(caller, is_bulk=True) as admission:
         await admission.require_left()
+        if sum(map(file.content.count, (b"\n", b"\r", b"<", b","))) > _MOST_PARTS:
+            raise ServiceError(413, f"a document may have {_MOST_PARTS:,} line ends, tags and commas in all")
         async with service.places_to_read:
             document = await asyncio.to_thread(read_document, file.content, format, settings)
         await admission.charge(document.units)
