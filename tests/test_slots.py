@@ -53,6 +53,8 @@ def shown(text: str) -> str:
         ("In 2010 EUR 5; 5€50; 8€/kg", "In <M> <M>; <M>€<M>; <M>"),
         ("9 ${items}, 5 %s, 6 %(n)s", "<M> <N>, <M> <N>, <M> <N>"),
         ("1.2.3 and 192.168.0.1", "<M> and <M>"),
+        ("fe80::1ff:fe23:4567, ab:cd::/32 or 1:2:3:4:5:6:7:8f", "<N>, <N> or <N>"),  # IPv6
+        ("d0:1B:44:11:3A:B7 at a::b, std::ab, 10:30:45", "<N> at <N>, std::ab, <M>"),
         ("10x15 cm, 1920 × 1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F> or <N> of <M>"),  # no part of a number
         ("4.5M people, 2.5B stars, 1.5MB", "<M> people, <M> stars, <M>"),
         ("100k views, 1.5k-2k, -5k or £2.5k, 5k-run", "<M> views, <M>-<F>, <M> or <M>, <M>k-run"),
