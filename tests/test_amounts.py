@@ -243,6 +243,8 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("en-de", "at 1800 hours, 0730 hours, for 12 hours", ["1800", "0730", "12 Stunden"], "18:00, 7:30, 12"),
     ("da-ru", "5 kilometer", ["5"], "5"),
     ("de-en", "einundzwanzig Hunde, zwölf, hundert, Zweitausenddreihundert", ["21", "2300"], "twenty-one, 2,200"),
+    ("de-en", "zweieinhalb Liter, Anderthalb, halb, zwölfeinhalb Millionen", ["2½", "1½"], "two, one"),
+    ("en-de", "twenty and a half, one and a half-tones, half", ["20½"], "zwanzig"),
     (
         "de-en",
         "ein fünfunddreißigjähriger, zum zwanzigsten, dreizehnmal, Zwanziger, Fünfzigstel",

@@ -195,6 +195,13 @@ NUMBERS = [
     (("de", "en"), "Hundert dogs, tausend cats", "Many dogs, lots of cats", ()),
     (("de", "en"), "Dreißig Minuten, der dreißigste Mai", "Half an hour, May 30", ()),
     (("de", "en"), "siebenundzwanzig Millionen", "27 million", ()),
+    (("de", "en"), "Nach anderthalb Stunden", "An hour and a half later", ()),
+    (("de", "en"), "Nach anderthalb Stunden", "After a half hours", ("numbers lost: anderthalb",)),
+    (("de", "en"), "Fünfeinhalb Jahre.", "Five and thirty years.", ("numbers lost: Fünfeinhalb",)),
+    (("de", "en"), "Es wog zweieinhalb.", "It had five and two.", ("numbers lost: zweieinhalb",)),
+    (("en", "de"), "One and a half, two and a half dogs", "Eineinhalb, 2½ Hunde", ()),
+    (("en", "de"), "Two and a half dogs", "Zwei Hunde", ("numbers lost: Two and a half",)),
+    (("en", "zh"), "two and a half years", "两年半", ()),
     (("de", "fr"), "Er ist einundzwanzig.", "Il a vingt et un ans.", ()),  # whose words are not known
     (("en", "de"), "21 dogs", "Einundzwanzig Hunde", ()),
     (("en", "de"), "21 dogs", "Zwölf Hunde", ("numbers lost: 21",)),

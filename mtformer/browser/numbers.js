@@ -36,7 +36,7 @@ function findNumbers(text) {
   });
 }
 
-/** The numbers from 13 on that a text has as words: mtformer/text/spelled_numbers.py. */
+/** The numbers from 13 on, and with a half, that a text has as words: mtformer/text/spelled_numbers.py. */
 function findSpelledNumbers(text, language) {
   const { spelled_numbers: words } = language;
   if (!words || !words.signs.some((sign) => text.toLowerCase().includes(sign))) return [];
@@ -49,7 +49,8 @@ function findSpelledNumbers(text, language) {
     const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
     const value = valueOfWords(parts, words);
     const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
-    return value > LARGEST_SPELLED_OUT && !isFactor ? [numberAt(index, written, String(value))] : [];
+    const isClear = value > LARGEST_SPELLED_OUT || !Number.isInteger(value);
+    return isClear && !isFactor ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
   });
 }
 
@@ -251,6 +252,7 @@ class Counterpart {
     const hasParts = mayHaveParts && this.words.haveParts(this.counterpart);
     const next = hasParts ? hours.map((hour) => hour + 1) : []; // halb drei is 2:30
     if (![...hours, ...next].some((hour) => this.has(hour))) return false;
+    if (/\p{L}/u.test(this.text[end - 1])) return AND_A_HALF.test(this.counterpart);
     const n = Number(part);
     const digits = Array.from(part.replace(/0+$/, ""), Number);
     if (hasParts || this.has(n) || digits.every((digit) => this.has(digit))) return true;

@@ -15,6 +15,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("SCALE", lost_numbers.SCALE, "y"),
     ("LARGE", lost_numbers.LARGE, ""),
     ("CLOCK", lost_numbers.CLOCK, ""),
+    ("AND_A_HALF", lost_numbers.AND_A_HALF, ""),
     ("DECADE", lost_numbers.DECADE, "y"),
     ("CENTURY", lost_numbers.CENTURY, ""),
     ("DAY_AND_MONTH", lost_numbers.DATE, ""),

@@ -92,7 +92,9 @@ class SlotMaker {
 
   candidates(text, words) {
     const spelled = words ? findSpelledNumbers(text, this.src) : [];
-    const numbers = spelled.map(({ start, text: written, value }) => ({ start, text: written, kind: "many", clock: value }));
+    const numbers = spelled.map(({ start, text: written, value }) => {
+      return { start, text: written, kind: "many", clock: value.replace(`${POINT}5`, "½") };
+    });
     return [...this.entities(text).filter(({ unit }) => words || !unit), ...numbers, ...this.rareNames(text)];
   }
 

@@ -379,9 +379,9 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 
 
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
-    """Yield the numbers from 13 on that a text spells out; they are as in digits."""
+    """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
     for number in find_spelled_numbers(text, language):
-        yield Entity(number.start, number.text, number.value, MANY, in_digits=True)
+        yield Entity(number.start, number.text, number.value.replace(f"{POINT}5", "½"), MANY, in_digits=True)
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

@@ -37,6 +37,7 @@ _DISCOUNT = "折"  # 8折 is 20% off
 DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
+AND_A_HALF = re.compile(r"and a half|einhalb|anderthalb|und ein\w* halb|[½半]")
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
 _HOURS, _LAST_MINUTE, _DAYS, _MONTHS = 24, 59, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise
@@ -218,6 +219,8 @@ class _Counterpart:
         has_parts = may_have_parts and self._words.has_parts(self._counterpart)
         if not any(map(self._has, {*hours, *(hour + 1 for hour in hours if has_parts)})):  # halb drei is 2:30
             return False
+        if number.text[-1].isalpha():
+            return AND_A_HALF.search(self._counterpart) is not None
         if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):
             return True
         return self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)

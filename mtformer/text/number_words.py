@@ -39,8 +39,8 @@ STEMS = {
     "zh": _CHINESE,
 }
 PARTS = {  # of an hour or of another unit
-    **{"en": "half|quarter", "de": "halb|hälfte|viertel", "zh": "[半刻]"},
-    **{"fr": "moitié|demi|quart", "cs": "polovin|půl|čtvrt"},
+    **{"en": "half|quarter|[¼½¾]", "de": "halb|hälfte|viertel|[¼½¾]", "zh": "[半刻¼½¾]"},
+    **{"fr": "moitié|demi|quart|[¼½¾]", "cs": "polovin|půl|čtvrt|[¼½¾]"},
 }
 
 _GAP = "[- \u00a0\u202f]?"

@@ -1,27 +1,27 @@
-"""Larger numbers as words: twenty-one, German einundzwanzig, Chinese 二十一."""
+"""Larger numbers and halves as words: twenty-one, two and a half, German einundzwanzig, Chinese 二十一."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
 from mtformer.text.number_words import LARGEST_SMALL, numbered
-from mtformer.text.numbers import Number
+from mtformer.text.numbers import POINT, Number
 
 
 class _Words(NamedTuple):
     """The words of a language.
 
     Attributes:
-        values: of the words that a number is made of, but for those that multiply.
+        values: of the words that a number is made of, but for those that multiply; 0.5 for a half.
         factors: of the words that multiply what stands before them, the largest first.
         pattern: of numbers.
-        signs: each number from 13 on has one of them; a text without any is not searched.
+        signs: each number from 13 on, and each with a half, has one of them; a text without any is not searched.
     """
 
-    values: dict[str, int]
+    values: Mapping[str, float]
     factors: dict[str, int]
     pattern: str
     signs: tuple[str, ...]
@@ -32,30 +32,32 @@ def _english() -> _Words:
     teens = numbered("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 10)
     tens = numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
     unit, teen, ten = map("|".join, (units, teens, tens))
+    half = "and a half"
     below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
     below_1000 = rf"(?:(?:{below_100}|an?) )?hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
     year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
     whole = rf"{year}|(?:(?:{below_1000}|an?) )?thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
     another = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|hundred|thousand|million|billion|trillion"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
-    pattern = rf"(?<![{LATIN}-])(?:{whole})(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
-    signs = (*tens, "teen", "hundred", "thousand")
-    return _Words({**units, **teens, **tens}, {"thousand": 1000, "hundred": 100}, pattern, signs)
+    pattern = rf"(?<![{LATIN}-])(?:{whole})(?: {half})?(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
+    signs = (*tens, "teen", "hundred", "thousand", half)
+    return _Words({**units, **teens, **tens, half: 0.5}, {"thousand": 1000, "hundred": 100}, pattern, signs)
 
 
 def _german() -> _Words:
     units = numbered("ein zwei drei vier fünf sechs sieben acht neun", 1) | {"eins": 1, "zwo": 2}
     teens = numbered("zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 10)
     tens = numbered("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10) | {"dreissig": 30}
+    halves = {"einhalb": 0.5, "anderthalb": 1.5}
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
     below_1000 = rf"(?:{teen}|{unit})?hundert(?:und)?(?:{below_100})?|{below_100}"
-    whole = rf"(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000}"
+    whole = rf"(?:(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000})(?:einhalb)?|anderthalb"
     ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
     another = "tausend|million|milliarde|billion"
     pattern = rf"(?<![{LATIN}-])(?:{whole})(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
-    signs = (*tens, "zehn", "hundert", "tausend")
-    return _Words({**units, **teens, **tens}, {"tausend": 1000, "hundert": 100}, pattern, signs)
+    signs = (*tens, "zehn", "hundert", "tausend", *halves)
+    return _Words({**units, **teens, **tens, **halves}, {"tausend": 1000, "hundert": 100}, pattern, signs)
 
 
 def _chinese() -> _Words:
@@ -88,9 +90,9 @@ def describe_spelled_numbers(language: str) -> dict[str, object] | None:
 
 
 def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
-    """Yield the numbers from 13 on that a text has as words; smaller ones and "a hundred" often are no exact numbers.
+    """Yield the numbers from 13 on, and with a half, that a text has as words.
 
-    None in a language whose words are not known here.
+    Smaller ones and "a hundred" often are no exact numbers. None in a language whose words are not known here.
     """
     found = _words(language)
     if found is None:
@@ -101,13 +103,16 @@ def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
     for match in pattern.finditer(text):
         of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
         value = _value(of_number, words)
-        if value > LARGEST_SMALL and not (len(of_number) == 1 and of_number[0] in words.factors):
-            yield Number(match.start(), match[0], str(value))
+        is_clear = value > LARGEST_SMALL or not isinstance(value, int)
+        if is_clear and not (len(of_number) == 1 and of_number[0] in words.factors):
+            yield Number(match.start(), match[0], str(value).replace(".", POINT))
 
 
-def _value(parts: list[str], words: _Words) -> int:
+def _value(parts: list[str], words: _Words) -> float:
     """Return the value of a number by the words that it is made of; nineteen, eighty and four make a year."""
-    total = section = last = 0
+    total: float = 0
+    section: float = 0
+    last: float = 0
     for part in parts:
         factor = words.factors.get(part)
         if factor is None:
