@@ -198,7 +198,8 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     Raises:
         UserError: it is refused.
     """
-    from mtformer.text.lines import is_utf8
+    from mtformer.data.new_config import language_of
+    from mtformer.text.lines import COMPRESSED, is_utf8
     from mtformer.translate.jobs.reading import Source, structured_suffix
 
     if text is None:
@@ -221,12 +222,12 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
         raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
-    is_word = len(text.split()) == 1
-    if is_word and (_is_path(text) or (reads_files and structured_suffix(Path(text)))):
+    path, is_word = Path(text), len(text.split()) == 1
+    if is_word and (_is_path(text) or (reads_files and structured_suffix(path))):
         raise UserError(f"there is no file {text}")
     if is_folder:
         log.warning("%s is also a folder: its name is taken as the text%s", text, how_to_read and f"; {how_to_read}")
-    elif is_word and _ends_like_a_file(text):
+    elif is_word and (structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)):
         log.warning("there is no file %s: its name is taken as the text", text)
 
 
@@ -234,16 +235,6 @@ def _is_path(text: str) -> bool:
     """Tell whether a word can only be meant as a path: ./page.html or manual/."""
     path = text.replace(os.sep, "/")
     return (path.startswith(("./", "../")) or path.endswith("/")) and "://" not in path
-
-
-def _ends_like_a_file(text: str) -> bool:
-    """Tell whether a word ends like a file name, with a language code for example."""
-    from mtformer.data.new_config import language_of
-    from mtformer.text.lines import COMPRESSED
-    from mtformer.translate.jobs.reading import structured_suffix
-
-    path = Path(text)
-    return bool(structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path))
 
 
 def compared_options(context: typer.Context) -> dict[str, object]:
