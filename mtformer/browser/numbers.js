@@ -2,6 +2,7 @@
 // Numbers in texts, and which of them a translation lacks, in digits and in words: mtformer/text/numbers.py,
 // lost_numbers.py and number_words.py. Languages are as describe_texts describes them.
 
+const PERCENT_OF = "百分之"; // what percents begin with in Chinese
 const POINT = "·"; // between the parts of a value, whatever the text has there
 const LARGEST_SPELLED_OUT = 12; // numbers up to it may become words
 
@@ -13,7 +14,7 @@ const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 100
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { // zeros
-  ...{ thousand: 3, tausend: 3, million: 6, mio: 6, milliarde: 9, mrd: 9 },
+  ...{ thousand: 3, grand: 3, tausend: 3, million: 6, mio: 6, milliarde: 9, mrd: 9 },
   ...{ billionen: 12, billion: 9, trillion: 12, 百: 2, 千: 3 },
 };
 const DISCOUNT = "折"; // 8折 is 20% off
@@ -49,18 +50,23 @@ function findSpelledNumbers(text, language) {
     const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
     const value = valueOfWords(parts, words);
     const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
-    const isClear = value > LARGEST_SPELLED_OUT || !Number.isInteger(value);
+    const isClear = value > LARGEST_SPELLED_OUT || !Number.isInteger(value) || written.startsWith(PERCENT_OF);
     return isClear && !isFactor ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
   });
 }
 
-/** The value of a number by the words that it is made of; nineteen, eighty and four make a year. */
-function valueOfWords(parts, { values, factors }) {
-  let [total, section, last] = [0, 0, 0];
+/** The value of a number by the words that it is made of; nineteen, eighty and four make a year, and so do 二, 〇, 二 and 六. */
+function valueOfWords(parts, { values, factors, group }) {
+  let [total, section, last, before] = [0, 0, 0, null]; // the value of the word before, unless that multiplies
   for (const part of parts) {
     const [factor, value] = [factors[part], values[part]];
-    if (factor === undefined) last = last >= 10 && value >= 10 ? 100 * last + value : last + value;
-    else if (factor >= 1000) [total, section, last] = [total + Math.max(1, section + last) * factor, 0, 0];
+    if (factor === undefined) {
+      if (before !== null && Number.isInteger(value) && before < 10 === value < 10) last *= value >= 10 ? 100 : 10;
+      [last, before] = [last + value, value];
+      continue;
+    }
+    before = null;
+    if (factor >= group) [total, section, last] = [total + Math.max(1, section + last) * factor, 0, 0];
     else [section, last] = [section + Math.max(1, last) * factor, 0];
   }
   return total + section + last;

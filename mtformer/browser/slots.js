@@ -80,7 +80,8 @@ class SlotMaker {
   /** An entity as the target language writes it: 3.500 € for €3,500. */
   written({ text, number = "", date, clock, unit }) {
     if (date) return writeDate(date, this.tgt);
-    if (clock) return this.src.base === this.tgt.base ? text : clock;
+    if (clock && this.src.base === this.tgt.base) return text;
+    if (clock) return /^\d{5,}$/.test(clock) ? inDigits(clock, this.tgt.numbers) : clock; // four digits may be a year
     const inTarget = writtenFor(number, this.src, this.tgt);
     if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget);
@@ -93,7 +94,8 @@ class SlotMaker {
   candidates(text, words) {
     const spelled = words ? findSpelledNumbers(text, this.src) : [];
     const numbers = spelled.map(({ start, text: written, value }) => {
-      return { start, text: written, kind: "many", clock: value.replace(`${POINT}5`, "½") };
+      const clock = value.replace(`${POINT}5`, "½") + (written.startsWith(PERCENT_OF) ? "%" : "");
+      return { start, text: written, kind: "many", clock };
     });
     return [...this.entities(text).filter(({ unit }) => words || !unit), ...numbers, ...this.rareNames(text)];
   }

@@ -28,7 +28,7 @@ from mtformer.text.numbers import (
     has_myriads,
     value_of,
 )
-from mtformer.text.spelled_numbers import find_spelled_numbers
+from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 from mtformer.text.words import WORD
@@ -89,6 +89,7 @@ ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
 )
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
+_FEWEST_GROUPED = 5  # digits of a number that is written with separators; four may be a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
@@ -186,7 +187,9 @@ class Entity(NamedTuple):
         if self.has_month:
             return write_date(self.value, tgt_lang)
         if self.in_digits:
-            return self.text if base_language(src_lang) == base_language(tgt_lang) else self.value
+            is_long = len(self.value) >= _FEWEST_GROUPED and self.value.isdigit()
+            written = _in_digits(self.value, tgt_lang) if is_long else self.value
+            return self.text if base_language(src_lang) == base_language(tgt_lang) else written
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
             sign, _, _ = self.text.partition(self.number)
@@ -381,7 +384,8 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
     for number in find_spelled_numbers(text, language):
-        yield Entity(number.start, number.text, number.value.replace(f"{POINT}5", "½"), MANY, in_digits=True)
+        value = number.value.replace(f"{POINT}5", "½") + "%" * number.text.startswith(PERCENT_OF)
+        yield Entity(number.start, number.text, value, MANY, in_digits=True)
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

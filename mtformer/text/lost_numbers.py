@@ -18,7 +18,7 @@ from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minu
 
 _SPACED = re.compile(GROUPS)
 _SCALES = {  # zeros
-    **{"thousand": 3, "tausend": 3, "million": 6, "mio": 6, "milliarde": 9, "mrd": 9},
+    **{"thousand": 3, "grand": 3, "tausend": 3, "million": 6, "mio": 6, "milliarde": 9, "mrd": 9},
     **{"billionen": 12, "billion": 9, "trillion": 12},
     **{"百": 2, "千": 3},
 }
@@ -37,7 +37,7 @@ _DISCOUNT = "折"  # 8折 is 20% off
 DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
-AND_A_HALF = re.compile(r"and a half|einhalb|anderthalb|und ein\w* halb|[½半]")
+AND_A_HALF = re.compile(r"and[ -]a[ -]half|einhalb|anderthalb|und ein\w* halb|[½半]")
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
 _HOURS, _LAST_MINUTE, _DAYS, _MONTHS = 24, 59, 31, 12
 _MOST_DIGITS = 15  # of a number that is written otherwise

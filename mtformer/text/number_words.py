@@ -18,7 +18,7 @@ _ENGLISH = {
     **{14: "fourteen|fortnight|(?:two|2) weeks", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen"},
     **{19: "nineteen", 20: "twent|score", 30: "thirt(?:y|ie)", 40: "fort(?:y|ie)", 50: "fift(?:y|ie)"},
     **{60: "sixt(?:y|ie)", 70: "sevent(?:y|ie)", 80: "eight(?:y|ie)", 90: "ninet(?:y|ie)"},
-    **{100: "hundred|centur", 1_000: "thousand|millen"},
+    **{100: "hundred|centur", 1_000: "thousand|millen|grand(?![a-z])"},
 }
 _GERMAN = {
     **{1: "ein|erst|je(?![a-zäöüß])", 3: "drei|dritt", 4: "vier"},

@@ -10,19 +10,23 @@ from mtformer.text.languages import base_language
 from mtformer.text.number_words import LARGEST_SMALL, numbered
 from mtformer.text.numbers import POINT, Number
 
+PERCENT_OF = "百分之"  # what percents begin with in Chinese
+
 
 class _Words(NamedTuple):
     """The words of a language.
 
     Attributes:
         values: of the words that a number is made of, but for those that multiply; 0.5 for a half.
-        factors: of the words that multiply what stands before them, the largest first.
+        factors: of the words that multiply what stands before them.
+        group: the smallest factor that multiplies hundreds as well: a thousand, or 万.
         pattern: of numbers.
         signs: each number from 13 on, and each with a half, has one of them; a text without any is not searched.
     """
 
     values: Mapping[str, float]
     factors: dict[str, int]
+    group: int
     pattern: str
     signs: tuple[str, ...]
 
@@ -41,7 +45,7 @@ def _english() -> _Words:
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     pattern = rf"(?<![{LATIN}-])(?:{whole})(?: {half})?(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", half)
-    return _Words({**units, **teens, **tens, half: 0.5}, {"thousand": 1000, "hundred": 100}, pattern, signs)
+    return _Words({**units, **teens, **tens, half: 0.5}, {"thousand": 1000, "hundred": 100}, 1000, pattern, signs)
 
 
 def _german() -> _Words:
@@ -57,20 +61,27 @@ def _german() -> _Words:
     another = "tausend|million|milliarde|billion"
     pattern = rf"(?<![{LATIN}-])(?:{whole})(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
     signs = (*tens, "zehn", "hundert", "tausend", *halves)
-    return _Words({**units, **teens, **tens, **halves}, {"tausend": 1000, "hundert": 100}, pattern, signs)
+    return _Words({**units, **teens, **tens, **halves}, {"tausend": 1000, "hundert": 100}, 1000, pattern, signs)
 
 
 def _chinese() -> _Words:
-    digits = numbered("一 二 三 四 五 六 七 八 九", 1) | {"两": 2, "兩": 2}
+    digits = numbered("零 一 二 三 四 五 六 七 八 九", 0) | {"〇": 0, "两": 2, "兩": 2}
+    myriads = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
     numerals = "一二两兩三四五六七八九十百千万萬亿億零〇"
-    digit = f"[{''.join(digits)}]"
+    digit = "[一二两兩三四五六七八九]"
     below_100 = rf"{digit}?十{digit}?"
     below_1000 = rf"{digit}百(?:{digit}十{digit}?|零{digit})?|{below_100}"
+    below_10000 = rf"{digit}千(?:零(?:{below_100}|{digit})|{below_1000})?|{below_1000}"
+    part = f"(?:{below_10000}|{digit})"
+    large = f"(?:{part}[亿億]零?(?:{part}[万萬])?|{part}[万萬])(?:零?(?:{below_10000})|零{digit})?"
+    year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
     pattern = (
-        rf"(?<![{numerals}几幾数數])(?:{digit}千(?:零(?:{below_100}|{digit})|{below_1000})?|{below_1000})"
+        rf"(?<![{numerals}几幾数數])(?:{large}|{below_10000}|{PERCENT_OF}{part}|{year}|{digit}[个個]半(?![天夜]))"
         rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
     )
-    return _Words(digits, {"千": 1000, "百": 100, "十": 10}, pattern, ("十", "百", "千"))
+    values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
+    signs = ("十", "百", "千", *myriads, "年", "半")
+    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads, 10**4, pattern, signs)
 
 
 @lru_cache
@@ -103,22 +114,30 @@ def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
     for match in pattern.finditer(text):
         of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
         value = _value(of_number, words)
-        is_clear = value > LARGEST_SMALL or not isinstance(value, int)
+        is_clear = value > LARGEST_SMALL or not isinstance(value, int) or match[0].startswith(PERCENT_OF)
         if is_clear and not (len(of_number) == 1 and of_number[0] in words.factors):
             yield Number(match.start(), match[0], str(value).replace(".", POINT))
 
 
 def _value(parts: list[str], words: _Words) -> float:
-    """Return the value of a number by the words that it is made of; nineteen, eighty and four make a year."""
+    """Return the value of a number by the words that it is made of.
+
+    Nineteen, eighty and four make a year, and so do 二, 〇, 二 and 六.
+    """
     total: float = 0
     section: float = 0
     last: float = 0
+    before: float | None = None  # the value of the word before, unless that multiplies
     for part in parts:
         factor = words.factors.get(part)
         if factor is None:
             value = words.values[part]
-            last = 100 * last + value if last >= 10 and value >= 10 else last + value
-        elif factor >= 1000:
+            if before is not None and value % 1 == 0 and (before < 10) == (value < 10):
+                last *= 100 if value >= 10 else 10
+            last, before = last + value, value
+            continue
+        before = None
+        if factor >= words.group:
             total, section, last = total + max(1, section + last) * factor, 0, 0
         else:
             section, last = section + max(1, last) * factor, 0
