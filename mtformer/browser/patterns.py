@@ -24,6 +24,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("ATTACHED_AFTER", lost_numbers.ATTACHED_AFTER, "y"),
     ("FOUND", entities.FOUND, "g"),
     ("WITH_CASING", codes.WITH_CASING, "g"),
+    ("LONG", entities.LONG, ""),
     ("SHARING", entities.SHARING, ""),
     ("IN_FRONT", entities.IN_FRONT, ""),
     ("BEHIND", entities.BEHIND, ""),

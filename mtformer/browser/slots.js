@@ -81,7 +81,7 @@ class SlotMaker {
   written({ text, number = "", date, clock, unit }) {
     if (date) return writeDate(date, this.tgt);
     if (clock && this.src.base === this.tgt.base) return text;
-    if (clock) return /^\d{5,}$/.test(clock) ? inDigits(clock, this.tgt.numbers) : clock; // four digits may be a year
+    if (clock) return LONG.test(clock) ? inShort(clock, this.tgt) : clock;
     const inTarget = writtenFor(number, this.src, this.tgt);
     if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget);
@@ -364,6 +364,16 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
   const { whole, decimals = "" } = match.groups;
   return whole.replace(/[^\p{Nd}]/gu, tgt.group) + decimals.replace(src.point, tgt.point);
+}
+
+/** 35 million or 1.5 million for such numbers where the word has one form, and all digits of others. */
+function inShort(value, { large_words: { plurals }, numbers }) {
+  for (let i = plurals.length; i > 0; i--) {
+    const [whole, decimals] = [value.slice(0, -ZEROS * (i + 1)), value.slice(-ZEROS * (i + 1)).replace(/0+$/, "")];
+    if (whole && whole.length <= ZEROS && decimals.length <= 1 && whole + decimals !== "1")
+      return `${whole}${decimals && numbers.point}${decimals} ${plurals[i - 1]}`;
+  }
+  return inDigits(value, numbers);
 }
 
 function inDigits(value, { group }) {

@@ -89,7 +89,7 @@ ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
 )
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
-_FEWEST_GROUPED = 5  # digits of a number that is written with separators; four may be a year
+LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
@@ -187,9 +187,8 @@ class Entity(NamedTuple):
         if self.has_month:
             return write_date(self.value, tgt_lang)
         if self.in_digits:
-            is_long = len(self.value) >= _FEWEST_GROUPED and self.value.isdigit()
-            written = _in_digits(self.value, tgt_lang) if is_long else self.value
-            return self.text if base_language(src_lang) == base_language(tgt_lang) else written
+            is_same = base_language(src_lang) == base_language(tgt_lang)
+            return self.text if is_same else LONG.sub(lambda value: _in_short(value[0], tgt_lang), self.value)
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
             sign, _, _ = self.text.partition(self.number)
@@ -358,6 +357,15 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
         return text
     return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
+
+
+def _in_short(value: str, language: str) -> str:
+    """Return 35 million or 1.5 million for such numbers where the word has one form, and all digits of others."""
+    for rank, plural in reversed([*enumerate(large_plurals(language), 2)]):
+        whole, decimals = value[: -_ZEROS * rank], value[-_ZEROS * rank :].rstrip("0")
+        if 1 <= len(whole) <= _ZEROS and len(decimals) <= 1 and whole + decimals != "1":
+            return f"{whole}{decimal_and_group(language)[0] if decimals else ''}{decimals} {plural}"
+    return _in_digits(value, language)
 
 
 def _in_digits(value: str, language: str) -> str:

@@ -41,11 +41,16 @@ def _english() -> _Words:
     below_1000 = rf"(?:(?:{below_100}|an?) )?hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
     year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
     whole = rf"{year}|(?:(?:{below_1000}|an?) )?thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
-    another = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|hundred|thousand|million|billion|trillion"
+    large = {"million": 10**6, "billion": 10**9, "trillion": 10**12}
+    factors = {**large, "thousand": 1000, "hundred": 100}
+    ending = rf"(?: {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
+    another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
-    pattern = rf"(?<![{LATIN}-])(?:{whole})(?: {half})?(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
-    signs = (*tens, "teen", "hundred", "thousand", half)
-    return _Words({**units, **teens, **tens, half: 0.5}, {"thousand": 1000, "hundred": 100}, 1000, pattern, signs)
+    pattern = rf"(?<![{LATIN}-])(?<!point )(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
+    signs = (*tens, "teen", "hundred", "thousand", "illion", half)
+    return _Words(
+        {**units, **teens, **tens, half: 0.5}, large | {"thousand": 1000, "hundred": 100}, 1000, pattern, signs
+    )
 
 
 def _german() -> _Words:
@@ -57,11 +62,13 @@ def _german() -> _Words:
     below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
     below_1000 = rf"(?:{teen}|{unit})?hundert(?:und)?(?:{below_100})?|{below_100}"
     whole = rf"(?:(?:{below_1000})?tausend(?:und)?(?:{below_1000})?|{below_1000})(?:einhalb)?|anderthalb"
+    large = {"million": 10**6, "milliarde": 10**9, "billion": 10**12}
+    factors = {**large, **{f"{word.removesuffix('e')}en": value for word, value in large.items()}, "tausend": 1000}
     ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
-    another = "tausend|million|milliarde|billion"
-    pattern = rf"(?<![{LATIN}-])(?:{whole})(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
-    signs = (*tens, "zehn", "hundert", "tausend", *halves)
-    return _Words({**units, **teens, **tens, **halves}, {"tausend": 1000, "hundert": 100}, 1000, pattern, signs)
+    another = "|".join(sorted(factors, reverse=True))  # the longest first
+    pattern = rf"(?<![{LATIN}-])(?:{whole})(?: (?:{another}))?(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
+    signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves)
+    return _Words({**units, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
 
 
 def _chinese() -> _Words:
@@ -114,9 +121,9 @@ def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
     for match in pattern.finditer(text):
         of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
         value = _value(of_number, words)
-        is_clear = value > LARGEST_SMALL or not isinstance(value, int) or match[0].startswith(PERCENT_OF)
+        is_clear = value > LARGEST_SMALL or value % 1 or match[0].startswith(PERCENT_OF)
         if is_clear and not (len(of_number) == 1 and of_number[0] in words.factors):
-            yield Number(match.start(), match[0], str(value).replace(".", POINT))
+            yield Number(match.start(), match[0], str(value if value % 1 else int(value)).replace(".", POINT))
 
 
 def _value(parts: list[str], words: _Words) -> float:
