@@ -199,7 +199,7 @@ NUMBERS = [
     (("de", "en"), "Vierzehn Milliarden Jahre", "Thirty billion years", ("numbers lost: Vierzehn Milliarden",)),
     (("en", "de"), "One and a half million dogs", "1,5 Millionen Hunde", ()),
     (("en", "de"), "Two million three hundred thousand dogs", "2.300.000 Hunde", ()),
-    (("en", "zh"), "Thirty-five million dogs, one point three million", "3500万狗, 130万", ()),
+    (("en", "zh"), "Thirty-five million dogs, one point three million", "3500万狗", ()),
     (("en", "zh"), "Thirty-five million dogs", "三千五百万狗", ()),
     (("en", "zh"), "Thirty-five million dogs", "3500狗", ("numbers lost: Thirty-five million",)),
     (("de", "en"), "Nach anderthalb Stunden", "An hour and a half later", ()),
