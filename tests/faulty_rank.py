@@ -1,11 +1,7 @@
-"""The command line, in which one rank is killed before an update: torchrun … faulty_rank.py RANK STEP train …
-
-A rank that torchrun has restarted is left alone.
-"""
+"""The command line, in which one rank is killed before an update; a rank that was restarted is left alone."""
 
 import os
 import signal
-import sys
 from collections.abc import Sequence
 
 from mtformer.cli import main
@@ -27,7 +23,3 @@ def main_or_die(killed_rank: int, killed_step: int) -> None:
     if (int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]) == (killed_rank, "0"):
         Updater.update = update_or_die  # type: ignore[method-assign]
     main()
-
-
-if __name__ == "__main__":
-    main_or_die(int(sys.argv.pop(1)), int(sys.argv.pop(1)))

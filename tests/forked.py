@@ -2,17 +2,23 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pytest
 from conftest import Project, Result
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from mtformer.cli import main
+from mtformer.support.processes import launch
 
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _CONTEXT = multiprocessing.get_context(_METHOD)
@@ -62,8 +68,7 @@ def run_ranks(folder: Path, commands: Sequence[Sequence[str]], program: Callable
         for rank, command in enumerate(commands):
             environment = os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
             arguments = (list(command), folder, dict(environment), (out, err), program)
-            processes.append(_CONTEXT.Process(target=_run, args=arguments))  # type: ignore[attr-defined]
-            processes[-1].start()
+            processes.append(start(_run, *arguments))
         try:
             for process in processes:
                 process.join(_SECONDS)
@@ -72,6 +77,13 @@ def run_ranks(folder: Path, commands: Sequence[Sequence[str]], program: Callable
                 process.kill()
                 process.join()
         return Ended([process.exitcode or 0 for process in processes], out.read_text("utf-8"), err.read_text("utf-8"))
+
+
+def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
+    """Start a process that calls a function of a module."""
+    process: BaseProcess = _CONTEXT.Process(target=work, args=arguments)  # type: ignore[attr-defined]
+    process.start()
+    return process
 
 
 def run(project: Project, command: Sequence[str], n_ranks: int) -> Result:
@@ -83,6 +95,42 @@ def run(project: Project, command: Sequence[str], n_ranks: int) -> Result:
         result = Result(max(map(abs, ended.statuses)), ended.stdout, ended.stderr)
     assert result.status == 0, result.stderr
     return result
+
+
+def torchrun(
+    folder: Path, command: Sequence[str], settings: dict[str, Any], program: Callable[[], object] = main
+) -> str:
+    """Run a command line as ranks that torchrun's agent starts, and restarts; return what they wrote to stderr.
+
+    Args:
+        folder: the current folder of the ranks, which gets their logs.
+        command: the arguments of each rank.
+        settings: of the agent.
+        program: what each rank calls.
+    """
+    logs = DefaultLogsSpecs(str(folder / "logs"), redirects=Std.ALL)
+    defaults: dict[str, Any] = {"start_method": _METHOD, "signals_to_handle": "SIGINT"}
+    agent = elastic_launch(LaunchConfig(**defaults | settings, logs_specs=logs), _run_under_torchrun)
+    on_sigint = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGINT")  # which the agent sets
+        try:
+            agent(list(command), folder, dict(os.environ), program)
+        finally:
+            signal.signal(signal.SIGINT, on_sigint)
+    return "".join(path.read_text("utf-8") for path in sorted(folder.glob("logs/**/stderr.log")))
+
+
+def _run_under_torchrun(
+    command: list[str], folder: Path, environment: dict[str, str], program: Callable[[], object]
+) -> None:
+    os.chdir(folder)
+    os.environ.update(environment)
+    sys.argv = ["mtformer", *command]
+    launch.end_at_once = lambda: None  # the agent waits until this function returns
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of which functions get two, while commands get one
+    launch.Interrupt._SIGNALS = (signal.SIGINT,)  # type: ignore[assignment]
+    program()
 
 
 def _run(

@@ -1,5 +1,6 @@
 """Two processes, on one machine or two, do the work of one."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import pytest
 import torch
 from conftest import Project, Result, make_project, sentence_pairs
 from faulty_rank import main_or_die
-from forked import run, run_ranks
+from forked import run, run_ranks, start, torchrun
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from mtformer.config import load_config
@@ -154,14 +155,13 @@ def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     project = make_project(tmp_path, **SETTINGS | {"checkpoint_every": 5})
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["--max-restarts", "1", str(Path(__file__).parent / "faulty_rank.py"), "0", "8"]
-    command += ["train", str(project.config), "--fresh"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    assert "rank 1 has lost another rank and stops" in done.stderr
-    assert "resuming from step 5" in done.stderr
-    assert done.stderr.count("training the tokenizer") == 1
+    standalone = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0"}
+    settings = {"min_nodes": 1, "max_nodes": 1, "nproc_per_node": 2, "max_restarts": 1, **standalone}
+    command = ["train", str(project.config), "--fresh"]
+    stderr = torchrun(tmp_path, command, settings, partial(main_or_die, 0, 8))
+    assert "rank 1 has lost another rank and stops" in stderr
+    assert "resuming from step 5" in stderr
+    assert stderr.count("training the tokenizer") == 1
     assert metrics(project, "config")[-1]["step"] == 20
 
 
@@ -191,17 +191,23 @@ def two_hosts() -> Iterator[list[str]]:
 def test_two_machines_train_as_one_process_does(two_hosts: list[str], tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS)
     train(project, "one", 1)
-    hosts = []
-    for number, name in enumerate(two_hosts):
-        [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if link["ifname"] != "lo"]
-        torchrun = f"--nnodes 2 --node-rank {number} --nproc-per-node 1 --master-addr 10.77.0.1 --master-port 29500"
-        command = ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", *torchrun.split()]
-        command += ["-m", "mtformer", "train", str(project.config), "--set", "run.name=two"]
-        environment = os.environ | {"GLOO_SOCKET_IFNAME": interface}
-        hosts.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment))
-    messages = [host.communicate(timeout=120)[1] for host in hosts]
-    assert [host.returncode for host in hosts] == [0, 0], messages
+    command = ["train", str(project.config), "--set", "run.name=two"]
+    hosts = [start(run_on_host, *host, tmp_path, command) for host in enumerate(two_hosts)]
+    for host in hosts:
+        host.join(120)
+    messages = [path.read_text("utf-8") for path in tmp_path.glob("logs/**/stderr.log")]
+    assert [host.exitcode for host in hosts] == [0, 0], messages
     assert_same_curves(project, "two", "one")
+
+
+def run_on_host(number: int, name: str, folder: Path, command: list[str]) -> None:
+    [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if link["ifname"] != "lo"]
+    with Path("/run/netns", name).open() as namespace:
+        assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
+    os.environ["GLOO_SOCKET_IFNAME"] = interface
+    first = {"rdzv_backend": "static", "rdzv_endpoint": "10.77.0.1:29500", "rdzv_configs": {"rank": number}}
+    settings = {"min_nodes": 2, "max_nodes": 2, "nproc_per_node": 1, "run_id": "two hosts", **first}
+    torchrun(folder, command, {"start_method": "fork", **settings})  # processes of another method start elsewhere
 
 
 def _ip(*arguments: str) -> str:
