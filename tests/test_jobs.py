@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from conftest import Project, sentence_pairs
 from faults import PowerCut, disk_error_before, power_cut_before
+from forked import run_ranks
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import replace as replace_file
@@ -569,13 +571,23 @@ def test_two_processes_translate_a_share_each(trained: Project, tmp_path: Path) 
     text.write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
     terms.write_text("Source\tTarget\n", encoding="utf-8")
     texts = ["translate", "--input", str(text), "--terms", str(terms), "--beam-size", "1"]
-    done = trained.process(*texts, "--output", str(output), "--nproc", "2", "--on-error", "copy")
-    assert done.status == 0, done.stderr
+    done = run_ranks(trained.folder, [[*texts, "--output", str(output), "--on-error", "copy"]] * 2)
+    assert done.statuses == [0, 0], done.stderr
     assert "not UTF-8 text: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
     assert done.stderr.count("model: runs/config/model.safetensors") == 1
     assert done.stderr.count("is read as a term") == 1
     assert trained.mtformer(*texts, "--on-error", "copy").stdout == output.read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"in.en", "terms.tsv", "out.de"}
+
+
+def test_torchrun_starts_the_processes_of_a_translation(trained: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Mock()
+    monkeypatch.setattr("torch.distributed.run.run", start)
+    job = ["translate", "--input", "test.en", "--output", "out.de"]
+    assert trained.mtformer(*job, "--nproc", "2").status == 0
+    [started] = start.call_args.args
+    assert (started.standalone, started.nproc_per_node, started.module) == (True, "2", True)
+    assert [started.training_script, *started.training_script_args] == ["mtformer", *job]
 
 
 @pytest.mark.parametrize("arguments", [["--input", "test.en"], ["--output", "out.txt"], []])
