@@ -32,6 +32,7 @@ from mtformer.text.pairs import SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
 N_PAIRS = 3_000
+QUICK = {"type": "char"}  # a tokenizer that is trained at once, where lengths do not matter
 
 
 @cache
@@ -353,7 +354,8 @@ def test_a_text_in_which_no_line_has_its_translation_is_reported(tmp_path: Path)
     sources, targets = zip(*text, strict=True)
     write(tmp_path / "text.en", list(sources))
     write(tmp_path / "text.de", list(reversed(targets)))
-    result = Project(tmp_path, tmp_path).mtformer("data", "check", "--src", "text.en", "--tgt", "text.de")
+    command = ("data", "check", "--src", "text.en", "--tgt", "text.de", "--set", "tokenizer.type=char")
+    result = Project(tmp_path, tmp_path).mtformer(*command)
     assert result.status == 0, result.stderr
     assert "\n  hardly any pair looks like a translation: are both sides in the same order?\n" in result.stdout
 
@@ -427,7 +429,7 @@ def test_every_pair_is_scored_once_and_the_progress_of_checking_begins_after_lea
     monkeypatch.setattr(LearnedRules, "scores", noted("score", LearnedRules.scores))
     monkeypatch.setattr(checkup, "Progress", noted("check", Progress))
     monkeypatch.setattr(checkup, "in_order", noted("start workers", in_order))
-    assert len(checkup.check(load_config(slipped)).sources) == 3
+    assert len(checkup.check(load_config(slipped, ["tokenizer.type=char"])).sources) == 3
     assert scored.count(N_PAIRS) == 1
     steps = [name for name in order if name != "score"]
     assert steps == ["learn", "check", "start workers"] * 2  # the text as it stands, and realigned; for all sources
@@ -478,7 +480,8 @@ def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -
     write(tmp_path / "train.en", [pair.src for pair in pairs])
     write(tmp_path / "train.de", targets)
     files = {"src": tmp_path / "train.en", "tgt": tmp_path / "train.de"}
-    checkup = check(Config.model_validate({"data": {"src_lang": "en", "tgt_lang": "de", "train": [files]}}))
+    data = {"src_lang": "en", "tgt_lang": "de", "train": [files]}
+    checkup = check(Config.model_validate({"data": data, "tokenizer": QUICK}))
     found = [(slip.first_line, slip.offset) for slip in checkup.sources[0].slips]
     assert found == ([] if is_shuffled else [(5, -1)])
 
@@ -492,7 +495,8 @@ def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path, e
     left = [pair.tgt for place, pair in enumerate(pairs) if place not in missing]
     write(tmp_path / "train.de", [*left, *end])
     files = {"src": tmp_path / "train.en", "tgt": tmp_path / "train.de"}
-    checkup = check(Config.model_validate({"data": {"src_lang": "en", "tgt_lang": "de", "train": [files]}}))
+    data = {"src_lang": "en", "tgt_lang": "de", "train": [files]}
+    checkup = check(Config.model_validate({"data": data, "tokenizer": QUICK}))
     assert checkup.sources[0].blank.counts == ({} if end else {f"only in {files['src']}": 2})
     first, second = checkup.sources[0].slips
     assert (first.first_line, first.offset) == (100, -1)

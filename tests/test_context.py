@@ -115,7 +115,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Project:
             "context": 0.7,
         },
         "model": {"d_model": 32, "n_heads": 2, "d_ff": 64, "n_encoder_layers": 1, "n_decoder_layers": 1, "dropout": 0},
-        "training": {"max_steps": 250, "max_tokens": 512, "learning_rate": 0.01, "warmup_steps": 10},
+        "training": {
+            "max_steps": 250,
+            "max_tokens": 512,
+            "learning_rate": 0.01,
+            "warmup_steps": 10,
+            "precision": "fp32",  # which is faster in a model so small
+        },
     }
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config))

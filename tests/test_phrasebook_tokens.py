@@ -45,7 +45,7 @@ GERMAN = {
 def tokenizer(request: pytest.FixtureRequest) -> tuple[str, Tokenizer]:
     """The tokenizer that the phrasebook's config trains, on a part of its text."""
     config = load_config(CONFIGS / f"phrasebook_en_{request.param}.yaml")
-    pairs = [SentencePair(saying.en, saying.text(request.param)) for saying in draw_train(30_000, 1)]
+    pairs = [SentencePair(saying.en, saying.text(request.param)) for saying in draw_train(12_000, 1)]
     return request.param, train_tokenizer(pairs, config.tokenizer, "en", request.param)
 
 

@@ -128,8 +128,8 @@ def phrasebook(tmp_path_factory: pytest.TempPathFactory) -> Project:
         if not project.folder.exists():
             project.folder.mkdir()
             started = ["tokenizer.vocab_size=1000", "training.max_steps=5", "training.precision=fp32"]
-            few = ["max_epochs=2", "max_tokens=1024", "ema_decay=0.95", "learning_rate=0.006"]  # learn in few updates
-            train(project, "phrasebook_en_zh", 10_000, *(f"training.{setting}" for setting in few))
+            few = ["max_epochs=2", "max_tokens=512", "ema_decay=0.95", "learning_rate=0.006"]  # learn in few updates
+            train(project, "phrasebook_en_zh", 5_000, *(f"training.{setting}" for setting in few))
             train(project, "phrasebook_en_de", 1_000, *started)
             train(project, "phrasebook_en_de", 1_000, *started, "data.src_lang=de", "data.tgt_lang=en")
     return project
