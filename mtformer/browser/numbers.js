@@ -37,10 +37,9 @@ function findNumbers(text) {
   });
 }
 
-/** The numbers from 13 on, and with a half, that a text has as words: mtformer/text/spelled_numbers.py. */
-function findSpelledNumbers(text, language) {
-  const { spelled_numbers: words } = language;
-  if (!words || !words.signs.some((sign) => text.toLowerCase().includes(sign))) return [];
+/** The numbers from 13 on, and with a half, that a text has as words, or with `small` all: mtformer/text/spelled_numbers.py. */
+function findSpelledNumbers(text, { spelled_numbers: words }, small = false) {
+  if (!words || !(small || words.signs.some((sign) => text.toLowerCase().includes(sign)))) return [];
   const { values, factors } = words;
   words.regExps ??= {
     number: inJavaScript(words.pattern, "i"),
@@ -50,8 +49,8 @@ function findSpelledNumbers(text, language) {
     const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
     const value = valueOfWords(parts, words);
     const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
-    const isClear = value > LARGEST_SPELLED_OUT || !Number.isInteger(value) || written.startsWith(PERCENT_OF);
-    return isClear && !isFactor ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
+    const isClear = (value > LARGEST_SPELLED_OUT || !Number.isInteger(value)) && !isFactor;
+    return isClear || small ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
   });
 }
 

@@ -17,6 +17,8 @@ const MONTH = "月";
 const UNDETERMINED = "und";
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
+const FEW_VALUES = ["2", "3", "4"];
+const UNITS_OF_TIME = ["h", "min", "s"]; // half an hour may be thirty minutes
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const LONGEST_NAMED = 60; // characters
@@ -81,7 +83,10 @@ class SlotMaker {
   written({ text, number = "", date, clock, unit }) {
     if (date) return writeDate(date, this.tgt);
     if (clock && this.src.base === this.tgt.base) return text;
-    if (clock) return LONG.test(clock) ? inShort(clock, this.tgt) : clock;
+    if (clock) {
+      const written = LONG.test(clock) ? inShort(clock, this.tgt) : clock;
+      return unit ? written + writeUnit(unit, clock, this.tgt.unit_words) : written;
+    }
     const inTarget = writtenFor(number, this.src, this.tgt);
     if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget);
@@ -92,21 +97,22 @@ class SlotMaker {
   }
 
   candidates(text, words) {
-    const spelled = words ? findSpelledNumbers(text, this.src) : [];
-    const numbers = spelled.map(({ start, text: written, value }) => {
-      const clock = value.replace(`${POINT}5`, "½") + (written.startsWith(PERCENT_OF) ? "%" : "");
-      return { start, text: written, kind: "many", clock };
-    });
-    return [...this.entities(text).filter(({ unit }) => words || !unit), ...numbers, ...this.rareNames(text)];
+    const numbers = words ? findSpelledNumbers(text, this.src).map((number) => ({ ...number, ...ofWords(number) })) : [];
+    const inWords = words ? [...spelledAmounts(text, this.src), ...numbers] : [];
+    return [...this.entities(text).filter(({ unit }) => words || !unit), ...inWords, ...this.rareNames(text)];
   }
 
   /** Whether a translation lacks amounts of a text with units that are words, as 5 kilometers, or larger numbers in words. */
   losesWords(text, translation) {
     const spelled = findSpelledNumbers(text, this.src).map((number) => number.text);
     if (spelled.length && lostNumbers(text, translation, this.src, this.tgt).some((lost) => spelled.includes(lost))) return true;
-    const amounts = numbersAndCodes(text, this.src).filter((entity) => entity.unit && this.suits(entity));
-    const there = new Set(amounts.length ? numbersAndCodes(translation, this.tgt).map(({ value }) => value) : []);
-    return amounts.some(({ value }) => !there.has(value));
+    const inWords = this.tgt.spelled_numbers ? spelledAmounts(text, this.src) : [];
+    const amounts = [...numbersAndCodes(text, this.src), ...inWords].filter((each) => each.unit && this.suits(each));
+    if (!amounts.length) return false;
+    const ofTranslation = [...numbersAndCodes(translation, this.tgt), ...spelledAmounts(translation, this.tgt)];
+    const valueOfAmount = ({ value = "" }) => value.replaceAll("½", `${POINT}5`);
+    const there = new Set(ofTranslation.map(valueOfAmount));
+    return amounts.some((amount) => !there.has(valueOfAmount(amount)));
   }
 
   /** The places, of characters, in a text of what slots are for. */
@@ -220,7 +226,7 @@ function isOneNumber(text, start, groups, language) {
 
 /** A number of a text, and its sign, with its unit or currency, and alone unless it is a 1 before a noun. */
 function amounts(text, start, number, language, values = [valueOf(number)]) {
-  const kind = ["2", "3", "4"].includes(values.at(-1)) ? "few" : "many";
+  const kind = FEW_VALUES.includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
   const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
   const past = end + (matchAt(DASH, text, end) ?? [""])[0].length;
@@ -326,6 +332,23 @@ function writeDate({ year, month, day, last }, { base, dates }) {
   const inBrackets = /\[([^{]*\{([a-z]+)\}[^\]]*)\]/g;
   const form = dates.written.replace(inBrackets, (_, optional, part) => (parts[part] ? optional : ""));
   return form.replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
+}
+
+/** What a number in words is in other languages: digits. */
+function ofWords({ value }) {
+  return { kind: "many", clock: value.replace(`${POINT}5`, "½") };
+}
+
+/** The amounts that a text spells out, but for those of one and of time: mtformer/text/entities.py. */
+function spelledAmounts(text, language) {
+  return findSpelledNumbers(text, language, true).flatMap((number) => {
+    const word = unitWord(text, number.end, language);
+    const unit = number.text.startsWith(PERCENT_OF) ? "%" : word && language.unit_words.units[strip(word)];
+    if (!unit || UNITS_OF_TIME.includes(unit) || number.value === "1") return [];
+    const written = number.text + (word ?? "");
+    const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
+    return [{ ...ofWords(number), start: number.start, text: written, kind, unit, value: `${number.value} ${unit}` }];
+  });
 }
 
 /** The word of a unit, and the space before it, after a number that ends at a place: mtformer/text/unit_words.py. */

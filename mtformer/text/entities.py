@@ -25,10 +25,11 @@ from mtformer.text.numbers import (
     RANGE,
     SHORT_MYRIADS,
     UNCLEAR_MYRIADS,
+    Number,
     has_myriads,
     value_of,
 )
-from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers
+from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 from mtformer.text.words import WORD
@@ -87,6 +88,7 @@ _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
     rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{GAP}[x×](?={GAP}{_SIGN}?\d)"
 )
+_UNITS_OF_TIME = ("h", "min", "s")  # half an hour may be thirty minutes
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
@@ -187,8 +189,11 @@ class Entity(NamedTuple):
         if self.has_month:
             return write_date(self.value, tgt_lang)
         if self.in_digits:
-            is_same = base_language(src_lang) == base_language(tgt_lang)
-            return self.text if is_same else LONG.sub(lambda value: _in_short(value[0], tgt_lang), self.value)
+            if base_language(src_lang) == base_language(tgt_lang):
+                return self.text
+            digits = self.number or self.value
+            unit = write_unit(self.unit, digits, tgt_lang) if self.unit else ""
+            return LONG.sub(lambda value: _in_short(value[0], tgt_lang), digits) + unit
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
             sign, _, _ = self.text.partition(self.number)
@@ -384,16 +389,41 @@ def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
 
 def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
     """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks."""
-    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.suits(tgt_lang)]
-    there = {entity.value for entity in find_entities(translation, tgt_lang)} if amounts else ()
-    return [amount.text for amount in amounts if amount.value not in there]
+    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
+    if has_spelled_numbers(tgt_lang):
+        amounts += spelled_amounts(source, src_lang)
+    amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
+    if not amounts:
+        return []
+    of_translation = (*find_entities(translation, tgt_lang), *spelled_amounts(translation, tgt_lang))
+    there = {entity.value.replace("½", f"{POINT}5") for entity in of_translation}
+    return [amount.text for amount in amounts if amount.value.replace("½", f"{POINT}5") not in there]
+
+
+def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
+    """Yield the amounts that a text spells out, but for those of one and of time: five kilometers, but not an hour.
+
+    Their numbers are as in digits.
+    """
+    for number in find_spelled_numbers(text, language, small=True):
+        word = find_unit_word(text, number.end, language)
+        unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
+        if unit and unit not in _UNITS_OF_TIME and number.value != "1":
+            end, kind = word.end() if word else number.end, FEW if number.value in _FEW_VALUES else MANY
+            amount = f"{number.value} {unit}"
+            yield Entity(
+                number.start, text[number.start : end], amount, kind, _digits_of(number), in_digits=True, unit=unit
+            )
 
 
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
     for number in find_spelled_numbers(text, language):
-        value = number.value.replace(f"{POINT}5", "½") + "%" * number.text.startswith(PERCENT_OF)
-        yield Entity(number.start, number.text, value, MANY, in_digits=True)
+        yield Entity(number.start, number.text, _digits_of(number), MANY, in_digits=True)
+
+
+def _digits_of(number: Number) -> str:
+    return number.value.replace(f"{POINT}5", "½")
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

@@ -19,6 +19,7 @@ from mtformer.text.entities import (
     Entity,
     find_entities,
     larger_spelled_out,
+    spelled_amounts,
     spelled_out,
 )
 from mtformer.text.names import capitalized, rare_names
@@ -232,7 +233,8 @@ def _candidates(text: str, language: str, n_tokens: Callable[[str], int], *, wor
 def _entities(text: str, language: str, *, words: bool = False) -> list[Entity]:
     """Return what a text has; without ``words``, none of the units and larger numbers that are words."""
     if words:
-        return [*find_entities(text, language), *larger_spelled_out(text, language)]
+        in_words = (*spelled_amounts(text, language), *larger_spelled_out(text, language))
+        return [*find_entities(text, language), *in_words]
     return [entity for entity in find_entities(text, language) if not entity.unit]
 
 

@@ -66,9 +66,10 @@ def _german() -> _Words:
     factors = {**large, **{f"{word.removesuffix('e')}en": value for word, value in large.items()}, "tausend": 1000}
     ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
     another = "|".join(sorted(factors, reverse=True))  # the longest first
+    whole += f"|eine(?= (?:{another}))"
     pattern = rf"(?<![{LATIN}-])(?:{whole})(?: (?:{another}))?(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
     signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves)
-    return _Words({**units, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
+    return _Words({**units, "eine ": 1, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
 
 
 def _chinese() -> _Words:
@@ -83,7 +84,8 @@ def _chinese() -> _Words:
     large = f"(?:{part}[亿億]零?(?:{part}[万萬])?|{part}[万萬])(?:零?(?:{below_10000})|零{digit})?"
     year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
     pattern = (
-        rf"(?<![{numerals}几幾数數])(?:{large}|{below_10000}|{PERCENT_OF}{part}|{year}|{digit}[个個]半(?![天夜]))"
+        rf"(?<![{numerals}几幾数數])(?:{large}|{below_10000}|{PERCENT_OF}{part}|{year}"
+        rf"|(?<!第){digit}(?:[个個]半(?![天夜]))?)(?<!千(?=[米克瓦卡赫]))"  # 两千米 is two kilometers
         rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
     )
     values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
@@ -107,8 +109,13 @@ def describe_spelled_numbers(language: str) -> dict[str, object] | None:
     return None if found is None else found[0]._asdict()
 
 
-def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
-    """Yield the numbers from 13 on, and with a half, that a text has as words.
+def has_spelled_numbers(language: str) -> bool:
+    """Tell whether the words of a language are known here."""
+    return _words(language) is not None
+
+
+def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> Iterator[Number]:
+    """Yield the numbers from 13 on, and with a half, that a text has as words, or with ``small`` all numbers.
 
     Smaller ones and "a hundred" often are no exact numbers. None in a language whose words are not known here.
     """
@@ -116,13 +123,13 @@ def find_spelled_numbers(text: str, language: str) -> Iterator[Number]:
     if found is None:
         return
     words, pattern, parts = found
-    if not any(map(text.lower().__contains__, words.signs)):
+    if not small and not any(map(text.lower().__contains__, words.signs)):
         return
     for match in pattern.finditer(text):
         of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
         value = _value(of_number, words)
-        is_clear = value > LARGEST_SMALL or value % 1 or match[0].startswith(PERCENT_OF)
-        if is_clear and not (len(of_number) == 1 and of_number[0] in words.factors):
+        is_clear = value > LARGEST_SMALL or value % 1
+        if small or (is_clear and not (len(of_number) == 1 and of_number[0] in words.factors)):
             yield Number(match.start(), match[0], str(value if value % 1 else int(value)).replace(".", POINT))
 
 
