@@ -48,9 +48,7 @@ def _english() -> _Words:
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     pattern = rf"(?<![{LATIN}-])(?<!point )(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
-    return _Words(
-        {**units, **teens, **tens, half: 0.5}, large | {"thousand": 1000, "hundred": 100}, 1000, pattern, signs
-    )
+    return _Words({**units, **teens, **tens, half: 0.5}, factors, 1000, pattern, signs)
 
 
 def _german() -> _Words:
