@@ -245,7 +245,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("de-en", "einundzwanzig Hunde, zwölf, hundert, Zweitausenddreihundert", ["21", "2300"], "twenty-one, 2,200"),
     (
         *("de-en", "fünf Kilometer, ein Liter, zehn Minuten, anderthalb Meter, eine Million Dollar, neun Prozent"),
-        *(["5 kilometers", "1½ meters", "1,000,000 dollars", "9 percent"], "five miles, 1.5 meters, 9%"),
+        *(["5 kilometers", "1 liter", "10 minutes", "1½ meters", "1,000,000 dollars", "9 percent"], "five miles, 9%"),
     ),
     (
         "de-en",
@@ -253,7 +253,12 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["60 miles per hour", "2 kilograms"],
         "60 kilometers, 2 kilos",
     ),
-    ("en-zh", "two kilometers, an hour, forty percent", ["2公里", "40%"], "两英里，百分之四十"),
+    (
+        "en-zh",
+        "two kilometers, an hour, forty percent, 10 minutes",
+        ["2公里", "40%", "10分钟"],
+        "两英里，百分之四十，十分钟",
+    ),
     (
         "zh-en",
         "五公里，两千克，第二 克，百分之五，十美金",
@@ -291,7 +296,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ),
     ("zh-en", "三千五百万，一亿零三十，三万五，两万亿，十万", ["35 million", "100,000,030", "100,000"], "3500, 100"),
     ("zh-en", "二〇二六年，一九九八年，五百二三", ["2026", "1998"], "2006"),
-    ("zh-en", "两个半小时，两个半天，百分之三十，百分之五，三分之二", ["2½", "30 percent", "5 percent"], "2, 30"),
+    ("zh-en", "两个半小时，两个半天，百分之三十，百分之五，三分之二", ["2½ hours", "30 percent", "5 percent"], "2, 30"),
     ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500"], "305, 13, 25"),
 ]
 

@@ -18,7 +18,7 @@ const UNDETERMINED = "und";
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const FEW_VALUES = ["2", "3", "4"];
-const UNITS_OF_TIME = ["h", "min", "s"]; // half an hour may be thirty minutes
+const UNITS_OF_TIME = ["h", "min", "s"];
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const LONGEST_NAMED = 60; // characters
@@ -106,7 +106,8 @@ class SlotMaker {
   losesWords(text, translation) {
     const spelled = findSpelledNumbers(text, this.src).map((number) => number.text);
     if (spelled.length && lostNumbers(text, translation, this.src, this.tgt).some((lost) => spelled.includes(lost))) return true;
-    const inWords = this.tgt.spelled_numbers ? spelledAmounts(text, this.src) : [];
+    const isExact = ({ clock, unit }) => clock !== "1" && !UNITS_OF_TIME.includes(unit); // unlike an hour
+    const inWords = this.tgt.spelled_numbers ? spelledAmounts(text, this.src).filter(isExact) : [];
     const amounts = [...numbersAndCodes(text, this.src), ...inWords].filter((each) => each.unit && this.suits(each));
     if (!amounts.length) return false;
     const ofTranslation = [...numbersAndCodes(translation, this.tgt), ...spelledAmounts(translation, this.tgt)];
@@ -339,12 +340,12 @@ function ofWords({ value }) {
   return { kind: "many", clock: value.replace(`${POINT}5`, "½") };
 }
 
-/** The amounts that a text spells out, but for those of one and of time: mtformer/text/entities.py. */
+/** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/entities.py. */
 function spelledAmounts(text, language) {
   return findSpelledNumbers(text, language, true).flatMap((number) => {
     const word = unitWord(text, number.end, language);
     const unit = number.text.startsWith(PERCENT_OF) ? "%" : word && language.unit_words.units[strip(word)];
-    if (!unit || UNITS_OF_TIME.includes(unit) || number.value === "1") return [];
+    if (!unit) return [];
     const written = number.text + (word ?? "");
     const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
     return [{ ...ofWords(number), start: number.start, text: written, kind, unit, value: `${number.value} ${unit}` }];

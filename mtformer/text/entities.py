@@ -88,7 +88,7 @@ _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
     rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{GAP}[x×](?={GAP}{_SIGN}?\d)"
 )
-_UNITS_OF_TIME = ("h", "min", "s")  # half an hour may be thirty minutes
+_UNITS_OF_TIME = ("h", "min", "s")
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
@@ -388,10 +388,14 @@ def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
 
 
 def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
-    """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks."""
+    """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks.
+
+    Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count.
+    """
     amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
     if has_spelled_numbers(tgt_lang):
-        amounts += spelled_amounts(source, src_lang)
+        in_words = spelled_amounts(source, src_lang)
+        amounts += (each for each in in_words if each.number != "1" and each.unit not in _UNITS_OF_TIME)
     amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
     if not amounts:
         return []
@@ -401,14 +405,11 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 
 
 def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
-    """Yield the amounts that a text spells out, but for those of one and of time: five kilometers, but not an hour.
-
-    Their numbers are as in digits.
-    """
+    """Yield the amounts of a text whose numbers are words, as five kilometers; they are as in digits."""
     for number in find_spelled_numbers(text, language, small=True):
         word = find_unit_word(text, number.end, language)
         unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
-        if unit and unit not in _UNITS_OF_TIME and number.value != "1":
+        if unit:
             end, kind = word.end() if word else number.end, FEW if number.value in _FEW_VALUES else MANY
             amount = f"{number.value} {unit}"
             yield Entity(
