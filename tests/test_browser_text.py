@@ -34,6 +34,8 @@ from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order,
 from mtformer.text.tokenizer.tokenizer import CONTEXT, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES, on_one_line
+from mtformer.translate.guard import LOST_NUMBERS, Guard
+from mtformer.translate.translation import Translation
 
 NASTY = [text for _, text in read_suite()]
 PAIRS = [  # short ones: longer ones take seconds to train on; control characters are in no text
@@ -292,15 +294,23 @@ def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
 
 
 @needs_browser
-def test_a_page_misses_the_numbers_that_python_misses(page: Page) -> None:
+def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[Header, Tokenizer]], page: Page) -> None:
     cases, expected = [], []
-    for languages, source, translation, _ in NUMBERS:
+    units = [(pair.split("-"), text, translation, ()) for pair, text, _, translation in UNITS]
+    for languages, source, translation, _ in [*NUMBERS, *units]:
         cases.append([source, translation, *map(_language, languages)])
         texts = (source, translation, languages)
-        expected.append([lost_numbers(*texts), made_up_numbers(*texts)])
-    script = "cases => cases.map((texts) => [lostNumbers(...texts), madeUpNumbers(...texts)])"
+        guard, given = Guard(models["slots"][1], *languages), Translation(translation)
+        notes = [note for note in guard.checked(source, given, lambda *_: ()).notes if LOST_NUMBERS in note]
+        expected.append([lost_numbers(*texts), made_up_numbers(*texts), notes])
+    script = """cases => cases.map((texts) => {
+        const [source, text, src, tgt] = texts;
+        const guard = new Guard({ tgt: { characters: null } }, src, tgt, false);
+        const { notes } = guard.checked(source, { text, notes: [] });
+        return [lostNumbers(...texts), madeUpNumbers(...texts), notes.filter((note) => note.includes(LOST_NUMBERS))];
+    })"""
     assert page.evaluate(script, cases) == expected
-    assert any(lost for lost, _ in expected) and any(made_up for _, made_up in expected)
+    assert all(map(any, zip(*expected, strict=True)))
 
 
 # What does not need a browser

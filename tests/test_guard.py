@@ -423,6 +423,8 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
         ("It is 100 miles to Berlin.", "Es sind 160 Kilometer nach Berlin.", "100"),
         ("It was 90 degrees.", "Es waren 32 Grad Celsius.", "90"),
         ("He weighs 150 pounds.", "Er wiegt 68 Kilo.", "150"),
+        ("It is 50 miles to Berlin.", "Es sind 50 Kilometer nach Berlin.", "50 miles"),
+        ("Five miles, ten kilometers.", "Fünf Kilometer, zehn Meilen.", "Five miles, ten kilometers"),
     ],
 )
 def test_a_wrong_number_is_noted_and_stays(german: Guard, source: str, translation: str, lost: str) -> None:

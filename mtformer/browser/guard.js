@@ -6,6 +6,7 @@ const LOOP = "repeats itself";
 const REPEATED_SLOTS = "repeated numbers or names removed";
 const MADE_UP_SLOTS = "made-up numbers or names removed";
 const ADDED_SLOTS = "numbers or names put back: ";
+const LOST_NUMBERS = "numbers lost: ";
 const LOST_NAMES = "names lost: "; // and codes, where slots cannot keep them
 const DOUBLED = "doubles words";
 const EMPTY = "empty";
@@ -50,7 +51,7 @@ class Guard {
   }
 
   wrongNumbers(source, translation) {
-    const lost = found("numbers lost: ", lostNumbers(source, translation, this.src, this.tgt).join(" "));
+    const lost = found(LOST_NUMBERS, lostNumbers(source, translation, this.src, this.tgt).join(" "));
     return lost || found("numbers made up: ", madeUpNumbers(source, translation, this.src, this.tgt).join(" "));
   }
 
@@ -63,6 +64,10 @@ class Guard {
     if (repairs.length) problems = [...repairs, ...this.problems(source, text)];
     const names = this.findsNames ? lostNames(source, text, this.tokenizer) : [];
     if (names.length) problems.push(LOST_NAMES + names.join(" "));
+    if (!problems.some((problem) => problem.startsWith(LOST_NUMBERS))) {
+      const amounts = lostAmounts(source, text, this.src, this.tgt); // another search would not recover them
+      if (amounts.length) problems.push(LOST_NUMBERS + amounts.join(", "));
+    }
     if (!problems.length) return translation;
     return { text, notes: [...new Set([...translation.notes, ...problems.map((problem) => FLAG + problem)])] };
   }

@@ -31,7 +31,7 @@ from mtformer.text.numbers import (
 )
 from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times
-from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
+from mtformer.text.unit_words import find_unit_word, has_unit_word, may_have_unit_word, unit_of, write_unit
 from mtformer.text.words import WORD
 
 # The kinds of what is found. Numbers of two to four decline otherwise in Slavic languages.
@@ -406,6 +406,8 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 
 def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
     """Yield the amounts of a text whose numbers are words, as five kilometers; they are as in digits."""
+    if PERCENT_OF not in text and not may_have_unit_word(text, language):  # which is faster
+        return
     for number in find_spelled_numbers(text, language, small=True):
         word = find_unit_word(text, number.end, language)
         unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""

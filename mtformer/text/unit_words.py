@@ -65,6 +65,11 @@ def find_unit_word(text: str, end: int, language: str) -> re.Match[str] | None:
     return _pattern(language).match(text, end)
 
 
+def may_have_unit_word(text: str, language: str) -> bool:
+    """Tell whether a text has the letters of a unit's word somewhere."""
+    return any(map(text.__contains__, describe_units(language)["units"]))
+
+
 def unit_of(word: str, language: str) -> str:
     """Return the sign of the unit that a word means, which is the same for all languages: km for kilometers."""
     return str(describe_units(language)["units"][word])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
-from mtformer.text.entities import SLOT
+from mtformer.text.entities import SLOT, lost_units
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
@@ -20,6 +20,7 @@ from mtformer.translate.translation import FLAG, Translation
 SLOTS_ADDED = "numbers or names put back: "
 REPEATED_SLOTS = "repeated numbers or names removed"
 MADE_UP_SLOTS = "made-up numbers or names removed"
+LOST_NUMBERS = "numbers lost: "
 LOST_NAMES = "names lost: "  # and codes, where slots cannot keep them
 LOOP, DOUBLED, EMPTY, SHORT = "repeats itself", "doubles words", "empty", "too short"
 REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
@@ -71,7 +72,7 @@ class Guard:
         if translation == source and self._is_prose(source) and not self._same_language:
             problems.append("not translated")
         if lost := lost_numbers(masked.source, masked.translation, self._languages):
-            problems.append(f"numbers lost: {' '.join(lost)}")
+            problems.append(f"{LOST_NUMBERS}{' '.join(lost)}")
         elif made_up := made_up_numbers(masked.source, masked.translation, self._languages):
             problems.append(f"numbers made up: {' '.join(made_up)}")
         if self._expected is not None and not self._expected.issuperset(masked.translation):
@@ -104,6 +105,8 @@ class Guard:
             problems = (*repairs, *self.problems(source, repaired, translation.terms))
         if names := self.lost_names(source, repaired, translation.terms):
             problems = (*problems, f"{LOST_NAMES}{' '.join(names)}")
+        if amounts := self._lost_amounts(source, repaired, translation.terms, problems):
+            problems = (*problems, f"{LOST_NUMBERS}{', '.join(amounts)}")
         if not problems:
             return translation
         lost = missing(translation.terms, repaired) if repairs else ()
@@ -116,6 +119,13 @@ class Guard:
             return []
         masked = self._mask(source, translation, terms)
         return lost_names(masked.source, masked.translation, self._tokenizer)
+
+    def _lost_amounts(self, source: str, translation: str, terms: Sequence[Term], problems: Sequence[str]) -> list[str]:
+        """Return the amounts that a translation has with another unit; another search would not recover them."""
+        if any(problem.startswith(LOST_NUMBERS) for problem in problems):
+            return []
+        masked = self._mask(source, translation, terms)
+        return lost_units(masked.source, masked.translation, *self._languages)
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the repaired text and the repairs, if any."""
