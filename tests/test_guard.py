@@ -244,6 +244,8 @@ NUMBERS = [
     (("zh", "en"), "二零二三年", "In 2013", ("numbers lost: 二零二三",)),
     (("zh", "en"), "百分之五狗，百分之百", "Five percent of dogs", ()),
     (("zh", "en"), "四个半世界, 一万块, 两万块", "A four-and-a-half world, ten grand, 20 grand", ()),
+    (("en", "de"), "20 grandchildren, 30 grand pianos", "20 Hunde, 30 Hunde", ()),
+    (("en", "de"), "20 thousand dogs", "20 grandsons", ("numbers lost: 20 thousand",)),
     (("zh", "en"), "两个半小时", "Two weeks", ("numbers lost: 两个半",)),
     (("zh", "en"), "2.5万亿狗", "2.5 trillion dogs", ()),
     (("zh", "de"), "2万亿狗", "2 Billionen Hunde", ()),

@@ -23,9 +23,10 @@ _SCALES = {  # zeros
     **{"百": 2, "千": 3},
 }
 _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
-SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT})", re.IGNORECASE)
+_NO_GRAND = "(?<=grand)(?:[a-z]| piano| slam| prix)"  # 5 grandchildren
+SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT}|{_NO_GRAND})", re.IGNORECASE)
 LARGE = re.compile(
-    r"illi|thousand|tausend|grand|hundred|hundert|[百千万萬亿億]"
+    r"illi|thousand|tausend|grand(?![a-z])|hundred|hundert|[百千万萬亿億]"
     rf"|(?:\d|{SLOT.pattern}) ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)\b"
 )  # any scale
 CLOCK = re.compile(
