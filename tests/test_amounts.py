@@ -253,6 +253,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["60 miles per hour", "2 kilograms"],
         "60 kilometers, 2 kilos",
     ),
+    ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (
         "en-zh",
         "two kilometers, an hour, forty percent, 10 minutes",

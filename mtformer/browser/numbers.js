@@ -39,17 +39,19 @@ function findNumbers(text) {
 
 /** The numbers from 13 on, and with a half, that a text has as words, or with `small` all: mtformer/text/spelled_numbers.py. */
 function findSpelledNumbers(text, { spelled_numbers: words }, small = false) {
-  if (!words || !(small || words.signs.some((sign) => text.toLowerCase().includes(sign)))) return [];
+  const lowered = text.replaceAll("İ", "I").toLowerCase(); // as long as the text
+  if (!words || !(small || words.signs.some((sign) => lowered.includes(sign)))) return [];
   const { values, factors } = words;
   words.regExps ??= {
-    number: inJavaScript(words.pattern, "i"),
+    number: inJavaScript(words.pattern),
     part: new RegExp([...Object.keys(values), ...Object.keys(factors)].sort((a, b) => b.length - a.length).join("|"), "g"),
   };
-  return Array.from(text.matchAll(words.regExps.number)).flatMap(({ 0: written, index }) => {
-    const parts = written.toLowerCase().replaceAll("dreiss", "dreiß").match(words.regExps.part) ?? []; // ſ matches s
+  return Array.from(lowered.matchAll(words.regExps.number)).flatMap(({ 0: inSmallLetters, index }) => {
+    const parts = inSmallLetters.match(words.regExps.part);
     const value = valueOfWords(parts, words);
     const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
     const isClear = (value > LARGEST_SPELLED_OUT || !Number.isInteger(value)) && !isFactor;
+    const written = text.slice(index, index + inSmallLetters.length);
     return isClear || small ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
   });
 }

@@ -20,7 +20,7 @@ class _Words(NamedTuple):
         values: of the words that a number is made of, but for those that multiply; 0.5 for a half.
         factors: of the words that multiply what stands before them.
         group: the smallest factor that multiplies hundreds as well: a thousand, or 万.
-        pattern: of numbers.
+        pattern: of numbers, in small letters.
         signs: each number from 13 on, and each with a half, has one of them; a text without any is not searched.
     """
 
@@ -98,7 +98,7 @@ def _words(language: str) -> tuple[_Words, re.Pattern[str], re.Pattern[str]] | N
         return None
     words = make()
     parts = "|".join(sorted([*words.values, *words.factors], key=len, reverse=True))
-    return words, re.compile(words.pattern, re.IGNORECASE), re.compile(parts)
+    return words, re.compile(words.pattern), re.compile(parts)
 
 
 def describe_spelled_numbers(language: str) -> dict[str, object] | None:
@@ -121,14 +121,16 @@ def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> It
     if found is None:
         return
     words, pattern, parts = found
-    if not small and not any(map(text.lower().__contains__, words.signs)):
+    lowered = text.replace("İ", "I").lower()  # as long as the text
+    if not small and not any(map(lowered.__contains__, words.signs)):
         return
-    for match in pattern.finditer(text):
-        of_number = parts.findall(match[0].lower().replace("dreiss", "dreiß"))
+    for match in pattern.finditer(lowered):
+        of_number = parts.findall(match[0])
         value = _value(of_number, words)
         is_clear = value > LARGEST_SMALL or value % 1
         if small or (is_clear and not (len(of_number) == 1 and of_number[0] in words.factors)):
-            yield Number(match.start(), match[0], str(value if value % 1 else int(value)).replace(".", POINT))
+            written = text[match.start() : match.end()]
+            yield Number(match.start(), written, str(value if value % 1 else int(value)).replace(".", POINT))
 
 
 def _value(parts: list[str], words: _Words) -> float:
