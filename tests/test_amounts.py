@@ -253,6 +253,9 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["60 miles per hour", "2 kilograms"],
         "60 kilometers, 2 kilos",
     ),
+    ("de-en", "drei Komma fünf Prozent, zwanzig Komma drei Millionen, 5 Prozent", ["5 percent"], "5"),
+    ("en-de", "twenty point two percent, one point five miles, five miles", ["5 Meilen"], "5"),
+    ("zh-en", "一点五公里，两点五亿，两个半球，十五公里", ["15 kilometers"], "15 miles"),
     ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (
         "en-zh",

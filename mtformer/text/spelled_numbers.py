@@ -44,7 +44,7 @@ def _english() -> _Words:
     large = {"million": 10**6, "billion": 10**9, "trillion": 10**12}
     factors = {**large, "thousand": 1000, "hundred": 100}
     ending = rf"(?: {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
-    another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}"
+    another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:oh|zero|{unit})"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     pattern = rf"(?<![{LATIN}-])(?<!point )(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
@@ -65,7 +65,8 @@ def _german() -> _Words:
     ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
     another = "|".join(sorted(factors, reverse=True))  # the longest first
     whole += f"|eine(?= (?:{another}))"
-    pattern = rf"(?<![{LATIN}-])(?:{whole})(?: (?:{another}))?(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}))"
+    end = rf"(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}|komma (?:null|{unit})))"
+    pattern = rf"(?<![{LATIN}-])(?<!komma )(?:{whole})(?: (?:{another}))?{end}"
     signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves)
     return _Words({**units, "eine ": 1, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
 
@@ -82,8 +83,9 @@ def _chinese() -> _Words:
     large = f"(?:{part}[亿億]零?(?:{part}[万萬])?|{part}[万萬])(?:零?(?:{below_10000})|零{digit})?"
     year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
     pattern = (
-        rf"(?<![{numerals}几幾数數])(?:{large}|{below_10000}|{PERCENT_OF}{part}|{year}"
-        rf"|(?<!第){digit}(?:[个個]半(?![天夜]))?)(?<!千(?=[米克瓦卡赫]))"  # 两千米 is two kilometers
+        rf"(?<![{numerals}几幾数數])(?:(?<![点點]){large}|{below_10000}|{PERCENT_OF}{part}|{year}"
+        rf"|(?<![第点點]){digit}(?:[个個]半(?![天夜球圆圓径徑岛島成决決]))?)"  # 两个半球 is two hemispheres
+        rf"(?<!千(?=[米克瓦卡赫]))"  # 两千米 is two kilometers
         rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
     )
     values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
