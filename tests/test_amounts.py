@@ -253,6 +253,11 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["60 miles per hour", "2 kilograms"],
         "60 kilometers, 2 kilos",
     ),
+    (
+        *("de-en", "eine Million zweihunderttausend Euro, eine halbe Million, ein paar hundert Euro, eine Million"),
+        *(["1.2 million euros", "500,000"], "1 million euros, half a million"),
+    ),
+    ("en-de", "a few hundred euros, several thousand miles, 5 miles an hour", ["5 Meilen pro Stunde"], "5 Meilen"),
     ("de-en", "drei Komma fünf Prozent, zwanzig Komma drei Millionen, 5 Prozent", ["5 percent"], "5"),
     ("en-de", "twenty point two percent, one point five miles, five miles", ["5 Meilen"], "5"),
     ("zh-en", "一点五公里，两点五亿，两个半球，十五公里", ["15 kilometers"], "15 miles"),
@@ -275,7 +280,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["2½ liters", "1½", "12.5 million"],
         "two, one",
     ),
-    ("de-en", "acht Milliarden, eine Million, neunzig Tausend", ["8 billion", "1,000,000", "90,000"], "8 million"),
+    ("de-en", "acht Milliarden, eine Million, neunzig Tausend", ["8 billion", "90,000"], "8 million"),
     (
         "en-de",
         "two million three hundred thousand, one trillion",

@@ -49,7 +49,7 @@ function findSpelledNumbers(text, { spelled_numbers: words }, small = false) {
   return Array.from(lowered.matchAll(words.regExps.number)).flatMap(({ 0: inSmallLetters, index }) => {
     const parts = inSmallLetters.match(words.regExps.part);
     const value = valueOfWords(parts, words);
-    const isFactor = parts.length === 1 && parts[0] in factors; // a hundred
+    const isFactor = parts.at(-1) in factors && ["", "a ", "eine ", "einer "].includes(parts.slice(0, -1).join()); // a hundred
     const isClear = (value > LARGEST_SPELLED_OUT || !Number.isInteger(value)) && !isFactor;
     const written = text.slice(index, index + inSmallLetters.length);
     return isClear || small ? [numberAt(index, written, String(value).replace(".", POINT))] : [];
@@ -67,8 +67,8 @@ function valueOfWords(parts, { values, factors, group }) {
       continue;
     }
     before = null;
-    if (factor >= group) [total, section, last] = [total + Math.max(1, section + last) * factor, 0, 0];
-    else [section, last] = [section + Math.max(1, last) * factor, 0];
+    if (factor >= group) [total, section, last] = [total + (section + last || 1) * factor, 0, 0];
+    else [section, last] = [section + (last || 1) * factor, 0];
   }
   return total + section + last;
 }

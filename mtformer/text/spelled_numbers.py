@@ -41,14 +41,16 @@ def _english() -> _Words:
     below_1000 = rf"(?:(?:{below_100}|an?) )?hundred(?:(?: and)? (?:{below_100}))?|{below_100}"
     year = rf"(?:eighteen|nineteen|twenty)[ -](?:(?:{ten})(?:[ -](?:{unit}))?|{teen})"
     whole = rf"{year}|(?:(?:{below_1000}|an?) )?thousand(?:(?: and)? (?:{below_1000}))?|{below_1000}"
-    large = {"million": 10**6, "billion": 10**9, "trillion": 10**12}
+    large, of_large = {"million": 10**6, "billion": 10**9, "trillion": 10**12}, {"half a ": 0.5, "a ": 1}
+    whole += f"|(?:half )?a(?= (?:{'|'.join(large)}))"
     factors = {**large, "thousand": 1000, "hundred": 100}
     ending = rf"(?: {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
     another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:oh|zero|{unit})"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
-    pattern = rf"(?<![{LATIN}-])(?<!point )(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
+    start = rf"(?<![{LATIN}-])(?<!point )(?<!few )(?<!several )"
+    pattern = rf"{start}(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
-    return _Words({**units, **teens, **tens, half: 0.5}, factors, 1000, pattern, signs)
+    return _Words({**units, **teens, **tens, **of_large, half: 0.5}, factors, 1000, pattern, signs)
 
 
 def _german() -> _Words:
@@ -64,11 +66,14 @@ def _german() -> _Words:
     factors = {**large, **{f"{word.removesuffix('e')}en": value for word, value in large.items()}, "tausend": 1000}
     ending = rf"(?:s?te[mnrs]?|jährig(?:e[mnrs]?)?|mal)(?![{LATIN}])"  # einundzwanzigsten
     another = "|".join(sorted(factors, reverse=True))  # the longest first
-    whole += f"|eine(?= (?:{another}))"
+    of_large = {"eine ": 1, "einer ": 1, "eine halbe ": 0.5, "einer halben ": 0.5}
+    whole += f"|(?:eine(?: halbe)?|einer(?: halben)?)(?= (?:{another}))"
+    thousands = rf"(?:{below_1000})tausend(?:{below_1000})?"
     end = rf"(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}|komma (?:null|{unit})))"
-    pattern = rf"(?<![{LATIN}-])(?<!komma )(?:{whole})(?: (?:{another}))?{end}"
+    start = rf"(?<![{LATIN}-])(?<!komma )(?<!paar )(?<!mehrere )(?<!einige )"
+    pattern = rf"{start}(?:{whole})(?: (?:{another})(?: {thousands})?)?{end}"
     signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves)
-    return _Words({**units, "eine ": 1, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
+    return _Words({**units, **of_large, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
 
 
 def _chinese() -> _Words:
@@ -117,7 +122,8 @@ def has_spelled_numbers(language: str) -> bool:
 def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> Iterator[Number]:
     """Yield the numbers from 13 on, and with a half, that a text has as words, or with ``small`` all numbers.
 
-    Smaller ones and "a hundred" often are no exact numbers. None in a language whose words are not known here.
+    Smaller ones, "a hundred" and "a million" often are no exact numbers. None in a language whose words are not known
+    here.
     """
     found = _words(language)
     if found is None:
@@ -130,7 +136,8 @@ def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> It
         of_number = parts.findall(match[0])
         value = _value(of_number, words)
         is_clear = value > LARGEST_SMALL or value % 1
-        if small or (is_clear and not (len(of_number) == 1 and of_number[0] in words.factors)):
+        is_vague = of_number[-1] in words.factors and of_number[:-1] in ([], ["a "], ["eine "], ["einer "])
+        if small or (is_clear and not is_vague):
             written = text[match.start() : match.end()]
             yield Number(match.start(), written, str(value if value % 1 else int(value)).replace(".", POINT))
 
@@ -154,7 +161,7 @@ def _value(parts: list[str], words: _Words) -> float:
             continue
         before = None
         if factor >= words.group:
-            total, section, last = total + max(1, section + last) * factor, 0, 0
+            total, section, last = total + (section + last or 1) * factor, 0, 0
         else:
-            section, last = section + max(1, last) * factor, 0
+            section, last = section + (last or 1) * factor, 0
     return total + section + last
