@@ -261,6 +261,9 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("de-en", "drei Komma fünf Prozent, zwanzig Komma drei Millionen, 5 Prozent", ["5 percent"], "5"),
     ("en-de", "twenty point two percent, one point five miles, five miles", ["5 Meilen"], "5"),
     ("zh-en", "一点五公里，两点五亿，两个半球，十五公里", ["15 kilometers"], "15 miles"),
+    ("de-en", "zehn bis zwanzig Kilometer, bis drei Liter", ["10–20 kilometers", "3 liters"], "10 to 20 miles, 3"),
+    ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
+    ("zh-en", "第五十公里，两米八，五米半，十五到二十公里", ["50", "15–20 kilometers"], "15 to 20 kilometers"),
     ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (
         "en-zh",

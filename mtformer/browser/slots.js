@@ -19,6 +19,7 @@ const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const FEW_VALUES = ["2", "3", "4"];
 const UNITS_OF_TIME = ["h", "min", "s"];
+const [ORDINAL_SIGN, TO] = ["第", ["to", "bis", "到", "至"]]; // 第五公里 is the fifth kilometer; between two numbers in words
 const ZEROS = 3; // that each of the words stands for more than the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const LONGEST_NAMED = 60; // characters
@@ -330,7 +331,7 @@ function writeDate({ year, month, day, last }, { base, dates }) {
 
 /** The amounts of a text whose units are words, as 5 kilometers, that its translation lacks: mtformer/text/entities.py. */
 function lostAmounts(text, translation, src, tgt) {
-  const isExact = ({ clock, unit }) => clock !== "1" && !UNITS_OF_TIME.includes(unit); // unlike an hour
+  const isExact = ({ clock, unit }) => clock !== "1" && !clock.includes("–") && !UNITS_OF_TIME.includes(unit); // unlike an hour
   const inWords = tgt.spelled_numbers ? spelledAmounts(text, src).filter(isExact) : [];
   const amounts = [...numbersAndCodes(text, src), ...inWords].filter(({ unit }) => unit && unit in tgt.unit_words.written);
   if (!amounts.length) return [];
@@ -346,13 +347,18 @@ function ofWords({ value }) {
 
 /** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/entities.py. */
 function spelledAmounts(text, language) {
-  return findSpelledNumbers(text, language, true).flatMap((number) => {
+  return findSpelledNumbers(text, language, true).flatMap((number, i, numbers) => {
     const word = unitWord(text, number.end, language);
     const unit = number.text.startsWith(PERCENT_OF) ? "%" : word && language.unit_words.units[strip(word)];
-    if (!unit) return [];
-    const written = number.text + (word ?? "");
+    if (!unit || text[number.start - 1] === ORDINAL_SIGN) return [];
     const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
-    return [{ ...ofWords(number), start: number.start, text: written, kind, unit, value: `${number.value} ${unit}` }];
+    const end = number.end + (word ?? "").length;
+    const { start, clock, value } = { ...number, ...ofWords(number), value: `${number.value} ${unit}` };
+    const amount = { start, text: text.slice(start, end), kind, clock, unit, value };
+    const before = numbers[i - 1];
+    if (!before || !TO.includes(strip(text.slice(before.end, start)).toLowerCase())) return [amount];
+    const range = { text: text.slice(before.start, end), clock: `${ofWords(before).clock}–${clock}`, value: `${before.value}-${value}` };
+    return [{ ...amount, ...range, start: before.start }, amount];
   });
 }
 

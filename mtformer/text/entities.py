@@ -89,13 +89,15 @@ ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
     rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{GAP}[x×](?={GAP}{_SIGN}?\d)"
 )
 _UNITS_OF_TIME = ("h", "min", "s")
+_ORDINAL_SIGN = "第"  # 第五公里 is the fifth kilometer
+_TO = ("to", "bis", "到", "至")  # between two numbers in words
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
-_MINUS_SIGNS = "[−–]"
+_MINUS_SIGNS, _EN_DASH = "[−–]", "–"
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
 PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
@@ -390,12 +392,13 @@ def with_numbers_for(text: str, src_lang: str, tgt_lang: str) -> str:
 def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
     """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks.
 
-    Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count.
+    Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count; of a range,
+    its second number does.
     """
     amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
     if has_spelled_numbers(tgt_lang):
-        in_words = spelled_amounts(source, src_lang)
-        amounts += (each for each in in_words if each.number != "1" and each.unit not in _UNITS_OF_TIME)
+        in_words = (each for each in spelled_amounts(source, src_lang) if each.unit not in _UNITS_OF_TIME)
+        amounts += (each for each in in_words if each.number != "1" and _EN_DASH not in each.number)
     amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
     if not amounts:
         return []
@@ -405,18 +408,24 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 
 
 def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
-    """Yield the amounts of a text whose numbers are words, as five kilometers; they are as in digits."""
+    """Yield the amounts of a text whose numbers are words, as five kilometers; they are as in digits.
+
+    A range, as five to ten kilometers, comes before its second number.
+    """
     if PERCENT_OF not in text and not may_have_unit_word(text, language):  # which is faster
         return
+    before = None
     for number in find_spelled_numbers(text, language, small=True):
         word = find_unit_word(text, number.end, language)
         unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
-        if unit:
+        if unit and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
             end, kind = word.end() if word else number.end, FEW if number.value in _FEW_VALUES else MANY
-            amount = f"{number.value} {unit}"
-            yield Entity(
-                number.start, text[number.start : end], amount, kind, _digits_of(number), in_digits=True, unit=unit
-            )
+            value, digits = f"{number.value} {unit}", _digits_of(number)
+            if before and text[before.end : number.start].strip().lower() in _TO:
+                start, range_ = before.start, f"{_digits_of(before)}{_EN_DASH}{digits}"
+                yield Entity(start, text[start:end], f"{before.value}-{value}", kind, range_, in_digits=True, unit=unit)
+            yield Entity(number.start, text[number.start : end], value, kind, digits, in_digits=True, unit=unit)
+        before = number
 
 
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:

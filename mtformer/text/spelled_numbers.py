@@ -47,7 +47,8 @@ def _english() -> _Words:
     ending = rf"(?: {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
     another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:oh|zero|{unit})"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
-    start = rf"(?<![{LATIN}-])(?<!point )(?<!few )(?<!several )"
+    no_decimals = "".join(rf"(?<!{word} )" for word in ("that", "this", "the", "some"))  # at that point twenty men came
+    start = rf"(?<![{LATIN}-])(?<!{no_decimals}point )(?<!few )(?<!several )"
     pattern = rf"{start}(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
     return _Words({**units, **teens, **tens, **of_large, half: 0.5}, factors, 1000, pattern, signs)

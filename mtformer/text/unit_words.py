@@ -13,8 +13,8 @@ _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
 _NO_MILLION = rf"(?!{GAP}mil\.)"  # of Czech, also at the end of a sentence
-# What does not follow, with and without spaces between words: 5 euro-zone, 1米8 (1.8 m), 5米饭.
-_END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级0-9])"}
+# What does not follow, with and without spaces between words: 5 euro-zone, 1米8 and 两米八 (1.8 m, 2.8 m), 5米饭.
+_END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级半0-9一二两三四五六七八九])"}
 
 
 @cache
