@@ -25,6 +25,7 @@ from mtformer.engines.ctranslate2 import unsupported
 from mtformer.engines.ctranslate2.cached import converted
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
+from mtformer.engines.ctranslate2.folder import read_folder
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import Engine, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import ranked
@@ -49,13 +50,13 @@ def folder(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engines(bundle: Bundle, folder: Path) -> tuple[Engine, Engine]:
-    return TorchEngine(bundle.model), CTranslate2Engine(folder, bundle.tokenizer)
+    return TorchEngine(bundle.model), CTranslate2Engine(read_folder(folder))
 
 
 def exported(bundle: Bundle, folder: Path) -> CTranslate2Engine:
     folder.mkdir()
     write_ctranslate2(folder, bundle, name="model.safetensors", quantization="float32")
-    return CTranslate2Engine(folder, bundle.tokenizer)
+    return CTranslate2Engine(read_folder(folder))
 
 
 def requests_of(bundle: Bundle, *, limit: int = 70) -> list[SearchRequest]:
@@ -224,7 +225,7 @@ def test_a_model_that_predicts_nan_is_an_error(tmp_path: Path) -> None:
 
 
 def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, folder: Path) -> None:
-    engine = CTranslate2Engine(folder, bundle.tokenizer, n_positions=64)
+    engine = CTranslate2Engine(replace(read_folder(folder), n_positions=64))
     with pytest.raises(UserError, match="65 tokens, but the exported model has 64 positions"):
         score(engine, [[EOS_ID]], [[5] * 64])
     with pytest.raises(UserError, match="71 tokens, but the exported model has 64 positions"):

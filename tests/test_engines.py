@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import SearchOptions
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
+from mtformer.engines.ctranslate2.folder import read_folder
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.search.constraints import Constraint, TokenTexts
@@ -42,7 +44,7 @@ def torch_engine(bundle: Bundle, folder: Path) -> Engine:
 
 def ctranslate2_engine(bundle: Bundle, folder: Path) -> Engine:
     write_ctranslate2(folder, bundle, name="model.safetensors", quantization="float32")
-    return CTranslate2Engine(folder, bundle.tokenizer)
+    return CTranslate2Engine(read_folder(folder))
 
 
 @pytest.fixture(params=[torch_engine, ctranslate2_engine])
@@ -91,7 +93,7 @@ def test_requests_of_any_mix_get_what_each_would_get_alone(make_engine: Callable
 def test_what_an_engine_cannot_do_is_the_error_of_who_asks_for_it(tmp_path: Path) -> None:
     bundle = load_bundle(FIXTURE)
     write_ctranslate2(tmp_path, bundle, name="model.safetensors", quantization="float32")
-    engine = CTranslate2Engine(tmp_path, bundle.tokenizer, n_positions=8)
+    engine = CTranslate2Engine(replace(read_folder(tmp_path), n_positions=8))
     possible = SearchRequest(GOOD[0], BEAM, 5)
     requests: list[Request[Any]] = [
         possible,

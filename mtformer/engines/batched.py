@@ -21,14 +21,19 @@ class BatchedEngine(ABC):
         self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None
     ) -> "list[R_co | MtformerError]":
         """Fulfil requests in batches of similar length; see :meth:`.Engine.submit`."""
-        results: list[Any] = list(map(self._refusal, requests))
+        results: list[Any] = [None] * len(requests)
         groups: dict[tuple[type, tuple[int, ...], SearchOptions | None], list[int]] = {}
+        refused: list[int] = []
         for i, request in enumerate(requests):
             options = request.options if isinstance(request, SearchRequest) else None
-            if results[i] is None:
+            try:
+                self._require_possible(request)
                 groups.setdefault((type(request), tuple(request.forced), options), []).append(i)
+            except UserError as error:
+                results[i] = error
+                refused.append(i)
         report = on_done or (lambda indices: None)
-        if refused := [i for i, refusal in enumerate(results) if refusal is not None]:
+        if refused:
             report(refused)
         for indices in groups.values():
             group: Any = [requests[i] for i in indices]
@@ -42,14 +47,14 @@ class BatchedEngine(ABC):
                     report(done)
         return results
 
-    def _refusal(self, request: Request[Any]) -> UserError | None:
-        """Return the reason why a request cannot be fulfilled; None if it can."""
-        try:
-            if isinstance(request, SearchRequest):
-                self.require_supported(request.options)
-        except UserError as error:
-            return error
-        return None
+    def _require_possible(self, request: Request[Any]) -> None:
+        """Refuse a request that cannot be fulfilled.
+
+        Raises:
+            UserError: the reason.
+        """
+        if isinstance(request, SearchRequest):
+            self.require_supported(request.options)
 
     def _run(self, batch: Sequence[Request[Any]]) -> list[Any]:
         """Compute a batch; if it fails, each of its requests alone, so that only those fail that must."""

@@ -235,15 +235,7 @@ def _on_ctranslate2(model: ExportedModel, device: str, n_threads: int | None, ch
 
     options = _options(model.header, changes)
     require_supported(options)
-    engine = CTranslate2Engine(
-        model.path,
-        model.tokenizer,
-        device=pick_device(device),
-        n_positions=model.n_positions,
-        aligns_reading=model.header.alignment_group[0].reading,
-        precision=options.precision,
-        n_threads=n_threads,
-    )
+    engine = CTranslate2Engine(model, device=pick_device(device), precision=options.precision, n_threads=n_threads)
     stored, computed = model.quantization.partition("_")[0], engine.compute_type.partition("_")[0]
     if options.precision == "fp32" and stored != computed:
         log.info("the weights are stored as %s, and computed as %s on this device", stored, computed)

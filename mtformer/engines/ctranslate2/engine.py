@@ -14,12 +14,12 @@ are then computed again by teacher forcing, over the whole vocabulary. A batch o
 import math
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtformer.config import SearchOptions
 from mtformer.engines.batched import BatchedEngine
 from mtformer.engines.ctranslate2 import require_supported
+from mtformer.engines.ctranslate2.folder import ExportedModel
 from mtformer.engines.ctranslate2.model import Model
 from mtformer.search.engine import (
     AlignRequest,
@@ -32,7 +32,6 @@ from mtformer.search.engine import (
 )
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, ranked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,43 +64,33 @@ _Decode = Callable[..., list[list[_Candidate]]]  # of requests: _greedy or _beam
 
 
 class CTranslate2Engine(BatchedEngine):
-    """A model exported for CTranslate2."""
+    """A model exported for CTranslate2.
+
+    Attributes:
+        compute_type: CTranslate2's name for the types that it computes with, as in ``int8_float32``.
+    """
 
     def __init__(
-        self,
-        folder: Path,
-        tokenizer: Tokenizer,
-        *,
-        device: str = "cpu",
-        n_positions: int | None = None,
-        aligns_reading: bool = False,
-        precision: str = "fp32",
-        n_threads: int | None = None,
+        self, model: ExportedModel, *, device: str = "cpu", precision: str = "fp32", n_threads: int | None = None
     ) -> None:
         """Load the model of an exported folder.
 
         Args:
-            folder: where the model is.
-            tokenizer: the one that it was trained with.
+            model: the folder, and what it says of the model.
             device: ``cpu`` or ``cuda``.
-            n_positions: the length of the model's tables of positions; None if it has none.
-            aligns_reading: whether the heads that align do so in the step that reads a token; see
-                :class:`mtformer.bundle.header.AlignmentHead`.
             precision: ``int8`` quantizes weights that are stored otherwise; ``fp32`` computes as they are stored.
             n_threads: how many batches of one call a CPU computes at once; None for one on each core.
 
         Raises:
             EngineError: CTranslate2 cannot load it.
         """
-        self._model = Model(folder, tokenizer, device, precision)
-        self._n_positions, self._aligns_reading, self._precision = n_positions, aligns_reading, precision
+        tokenizer = model.tokenizer
+        self._model = Model(model.path, tokenizer, device, precision)
+        self.compute_type = self._model.compute_type
+        self._n_positions, self._precision = model.n_positions, precision
+        self._aligns_reading = model.header.alignment_group[0].reading
         self._vocab_size, self._never = tokenizer.tgt_vocab_size, frozenset(tokenizer.special_ids.never)
         self._n_workers = min(self._model.n_workers, n_threads or self._model.n_workers)
-
-    @property
-    def compute_type(self) -> str:
-        """CTranslate2's name for the types that it computes with, as in ``int8_float32``."""
-        return str(self._model.compute_type)
 
     def require_supported(self, options: SearchOptions) -> None:
         """Refuse options that CTranslate2 cannot do; see :class:`mtformer.search.engine.Engine`."""
@@ -109,24 +98,22 @@ class CTranslate2Engine(BatchedEngine):
         if options.precision != self._precision:
             raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
 
-    def _refusal(self, request: Request[Any]) -> UserError | None:
+    def _require_possible(self, request: Request[Any]) -> None:
         """Refuse options and constraints, and a text that needs more positions than the model has tables for."""
-        if refusal := super()._refusal(request):
-            return refusal
+        super()._require_possible(request)
         assert isinstance(request, SearchRequest | PairRequest)
         if not isinstance(request, SearchRequest):
             longest = max(len(request.src), len(request.tgt) + 1)
         elif request.constraint is None:
             longest = max(len(request.src), _limit(request) + 1)
         else:
-            return UserError("CTranslate2 has no constraints: use --engine torch")
+            raise UserError("CTranslate2 has no constraints: use --engine torch")
         longest += len(request.forced)
-        if self._n_positions is None or longest <= self._n_positions:
-            return None
-        return UserError(
-            f"a text may take {longest:,} tokens, but the exported model has {self._n_positions:,} positions: "
-            "lower search.max_length_factor, or use --engine torch"
-        )
+        if self._n_positions is not None and longest > self._n_positions:
+            raise UserError(
+                f"a text may take {longest:,} tokens, but the exported model has {self._n_positions:,} positions: "
+                "lower search.max_length_factor, or use --engine torch"
+            )
 
     def _forced_batches(self, requests: Sequence[PairRequest[Any]]) -> list[list[int]]:
         """Divide requests into batches of similar length."""

@@ -30,6 +30,7 @@ class Model:
 
     Attributes:
         n_workers: how many batches it can compute at once.
+        compute_type: CTranslate2's name for the types that it computes with, as in ``int8_float32``.
     """
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, device: str, precision: str) -> None:
@@ -52,6 +53,7 @@ class Model:
             model = ctranslate2.Translator(str(folder), device=device, compute_type=kind, **threads)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"CTranslate2 cannot load {folder}: {error}") from error
+        self.compute_type = str(model.compute_type)
         self._models = [model]
         weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
         self._mapped = _mapped_tokens(folder / VOCABULARY_MAP)
@@ -61,11 +63,6 @@ class Model:
     def _model(self) -> Any:
         """The model; the list that it is in ends with this object or with the program, whichever is first."""
         return self._models[0]
-
-    @property
-    def compute_type(self) -> str:
-        """CTranslate2's name for the types that it computes with, as in ``int8_float32``."""
-        return str(self._model.compute_type)
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""
