@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 
 from mtformer.text.slots import places_for_slots
@@ -28,6 +29,7 @@ def is_symbol(character: str) -> bool:
     return character in _JOINERS or unicodedata.category(character) in ("So", "Sk")
 
 
+@dataclass(frozen=True)
 class KnownCharacters:
     """Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents.
 
@@ -35,34 +37,27 @@ class KnownCharacters:
     compatibility mapping (NFKC), what looks the same, the letter without its accents. Invisible characters are dropped,
     except inside an emoji, and so are soft hyphens that the model knows. Where there is no such form, the character
     stays, with a note if it is a letter or a digit.
+
+    Attributes:
+        known: the characters that the model has tokens for; None for all.
+        composes: whether the tokenizer composes letters with their accents (NFC). If not, they may stand apart.
+        kept: returns the places in a text of what slots will stand for: it stays, and nothing is noted, since it is not
+            known yet what the model reads.
     """
 
-    def __init__(
-        self,
-        known: frozenset[str] | None,
-        *,
-        composes: bool = True,
-        kept: Places | None = None,
-    ) -> None:
-        """Take the characters that the model has tokens for, None for all.
-
-        Args:
-            known: the characters.
-            composes: whether the tokenizer composes letters with their accents (NFC). If not, they may stand apart.
-            kept: returns the places in a text of what slots will stand for: it stays, and nothing is noted, since it
-                is not known yet what the model reads.
-        """
-        self._known, self._composes, self._kept = known, composes, kept
+    known: frozenset[str] | None
+    composes: bool = True
+    kept: Places | None = None
 
     def __call__(self, text: str) -> Replacement | None:
         """Prepare texts with unknown characters."""
         if self._knows(text):
             return None
         composed = unicodedata.normalize("NFC", on_one_line(text))
-        kept = self._kept(composed) if self._kept else ()
+        kept = self.kept(composed) if self.kept else ()
         forms = (c if i in kept else self._form(composed[i - 1 : i] or " ", c) for i, c in enumerate(composed))
         known = "".join(forms)
-        unknown = dict.fromkeys(c for c in known if c.isalnum() and not self.can_write(c) and not self._kept)
+        unknown = dict.fromkeys(c for c in known if c.isalnum() and not self.can_write(c) and not self.kept)
         if known == text and not unknown:
             return None
         notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
@@ -75,9 +70,9 @@ class KnownCharacters:
     def _knows(self, text: str) -> bool:
         if _SOFT_HYPHEN in text:
             return False
-        if self._known is None:
+        if self.known is None:
             return not any(unicodedata.category(character) == "Cc" for character in text)
-        return self._known.issuperset(text)
+        return self.known.issuperset(text)
 
     def _form(self, before: str, character: str) -> str:
         """Return the known form of a character that follows ``before``."""
@@ -95,7 +90,7 @@ class KnownCharacters:
             return character  # 10⁶ is not 106
         bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
         alike = "".join(_ALIKE.get(c, c) for c in compatible)
-        apart = "" if self._composes else unicodedata.normalize("NFD", character)
+        apart = "" if self.composes else unicodedata.normalize("NFD", character)
         for form in (apart, compatible, alike, bare):
             if form and self._knows(form):
                 return form

@@ -1,6 +1,6 @@
 """Texts and their translations, in parts that the model reads as it translates."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from mtformer.search.engine import AlignRequest, ScoreRequest
 from mtformer.text.glossary import Term
-from mtformer.text.slots import Slotted
+from mtformer.text.pairs import SentencePair
+from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
 from mtformer.translate.preparation import standard_preparations
@@ -99,6 +100,7 @@ class _Sentence(NamedTuple):
     before: str = ""
 
 
+@dataclass(frozen=True, eq=False)
 class Pairing:
     """Divides texts into the parts that the translator would translate, and their translations to match.
 
@@ -106,36 +108,25 @@ class Pairing:
     end are undone in both. Several sentences are paired if the translation has as many. Otherwise both stay
     as they are. What both sentences of a pair have gets slots, if the model has any. Parts that are too long are cut,
     the translation at about the same places.
+
+    Attributes:
+        tokenizer: of both languages.
+        preparations: of texts.
+        languages: that of the texts, and that of their translations.
+        max_length: the most tokens of a part, EOS included. A translation may be half as long again.
+        slots: whether sentences and their translations get slots.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        preparations: Sequence[Preparation],
-        with_slots: Callable[[str, str], tuple[Slotted, str]],
-        *,
-        tgt_lang: str,
-        max_length: int,
-    ) -> None:
-        """Take the settings of a translator.
-
-        Args:
-            tokenizer: of both languages.
-            preparations: of texts.
-            with_slots: puts slots into a sentence and its translation, for what both have.
-            tgt_lang: the language of translations.
-            max_length: the most tokens of a part, EOS included. A translation may be half as long again.
-        """
-        self._tokenizer = tokenizer
-        self._preparations = preparations
-        self._with_slots = with_slots
-        self._tgt_lang = tgt_lang
-        self._max_length = max_length
+    tokenizer: Tokenizer
+    preparations: Sequence[Preparation]
+    languages: tuple[str, str]
+    max_length: int
+    slots: bool
 
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
         sentences = self._of_lines(src, tgt)
-        pair = Pair(src, tgt, forced=self._tokenizer.prefixes.tgt)
+        pair = Pair(src, tgt, forced=self.tokenizer.prefixes.tgt)
         of_src, of_tgt = ([each.src for each in sentences], [each.tgt for each in sentences])
         places = zip(sentences, _located(of_src, src), _located(of_tgt, tgt), strict=True)
         for (src_part, tgt_part, before), src_places, tgt_places in places:
@@ -151,8 +142,8 @@ class Pairing:
 
     def _contexts(self, before: str, pair: Pair) -> list[Sequence[int]]:
         """Return the ids of the previous sentence for each part, if they fit; see :meth:`.SentencePlanner.after`."""
-        context = self._tokenizer.context(before)
-        fits = len(pair.sources) == 1 and len(context) + len(pair.sources[0]) <= self._max_length
+        context = self.tokenizer.context(before)
+        fits = len(pair.sources) == 1 and len(context) + len(pair.sources[0]) <= self.max_length
         return [context] if fits else [()] * len(pair.sources)
 
     def _of_lines(self, src: str, tgt: str) -> list[_Sentence]:
@@ -164,7 +155,7 @@ class Pairing:
 
     def _sentences(self, src: str, tgt: str) -> list[_Sentence]:
         """Return the sentences that the model reads, and the translation of each."""
-        sources = list(prepared(src, self._preparations).leaves())
+        sources = list(prepared(src, self.preparations).leaves())
         if sources == [src] or not sources:
             return [_Sentence(src, tgt)]
         *before, casing = self._tgt_preparations
@@ -180,19 +171,22 @@ class Pairing:
     @cached_property
     def _tgt_preparations(self) -> Sequence[Preparation]:
         """The preparations of the translation, if it was translated back."""
-        tgt_model = self._tokenizer.tgt_model
-        tokenizer = self._tokenizer if tgt_model is None else Tokenizer(tgt_model)
-        return standard_preparations(tokenizer, self._tgt_lang, self._tgt_lang)
+        tgt_model = self.tokenizer.tgt_model
+        tokenizer = self.tokenizer if tgt_model is None else Tokenizer(tgt_model)
+        _, tgt_lang = self.languages
+        return standard_preparations(tokenizer, tgt_lang, tgt_lang)
 
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
-        tokenizer, prefix = self._tokenizer, self._tokenizer.prefixes.src
-        slotted, tgt_text = self._with_slots(src, tgt)
+        tokenizer, prefix = self.tokenizer, self.tokenizer.prefixes.src
+        slotted, tgt_text = Slotted(src), tgt
+        if self.slots:
+            slotted, tgt_text = pair_with_its_slots(SentencePair(src, tgt), self.languages, tokenizer.n_src_tokens)
         src_ids = tokenizer.encode_src([slotted.text])[0][len(prefix) : -1]
         tgt_ids = tokenizer.encode_tgt([tgt_text])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
-        src_sizes = cut(src_tokens, self._max_length - len(prefix) - 1)
-        tgt_sizes = cut(tgt_tokens, self._max_length + self._max_length // 2)
+        src_sizes = cut(src_tokens, self.max_length - len(prefix) - 1)
+        tgt_sizes = cut(tgt_tokens, self.max_length + self.max_length // 2)
         if len(tgt_sizes) > len(src_sizes):
             src_sizes = cut_alike(src_tokens, tgt_sizes)
         else:

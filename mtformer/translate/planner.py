@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.languages import separator_of
-from mtformer.text.pairs import SentencePair
 from mtformer.text.sentences import split_sentences
-from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
@@ -182,12 +180,5 @@ class Planner(SentencePlanner):
 
     @cached_property
     def _pairing(self) -> Pairing:
-        def with_slots(src: str, tgt: str) -> tuple[Slotted, str]:
-            if not self.slots:
-                return Slotted(src), tgt
-            languages = (self.src_lang, self.tgt_lang)
-            return pair_with_its_slots(SentencePair(src, tgt), languages, self.tokenizer.n_src_tokens)
-
-        return Pairing(
-            self.tokenizer, self.preparations, with_slots, tgt_lang=self.tgt_lang, max_length=self.max_length
-        )
+        languages = self.src_lang, self.tgt_lang
+        return Pairing(self.tokenizer, self.preparations, languages, self.max_length, self.slots)
