@@ -62,19 +62,14 @@ def make_positions(architecture: Architecture) -> nn.Module:
     return encoding
 
 
-def make_attention(architecture: Architecture, *, rotary: bool = False) -> MultiHeadAttention:
-    """Make an attention of a layer; ``rotary`` lets that of a layer to itself see the order of the tokens."""
+def make_attention(architecture: Architecture, *, to_itself: bool) -> MultiHeadAttention:
+    """Make an attention of a layer; one ``to_itself`` sees the order of the tokens if the positions are rotary."""
     return MultiHeadAttention(
         d_model=architecture.d_model,
         n_heads=architecture.n_heads,
-        rotary=rotary,
+        rotary=to_itself and POSITIONS[architecture.positions].is_rotary,
         dropout=architecture.attention_dropout,
     )
-
-
-def make_self_attention(architecture: Architecture) -> MultiHeadAttention:
-    """Make the attention of a layer to itself, which sees the order of the tokens if the positions are rotary."""
-    return make_attention(architecture, rotary=POSITIONS[architecture.positions].is_rotary)
 
 
 class Residual(nn.Module):
@@ -101,7 +96,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.self_attention = make_self_attention(architecture)
+        self.self_attention = make_attention(architecture, to_itself=True)
         self.feed_forward = make_feed_forward(architecture)
         self.residuals = nn.ModuleList(Residual(architecture) for _ in range(2))
 
@@ -116,8 +111,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.self_attention = make_self_attention(architecture)
-        self.cross_attention = make_attention(architecture)
+        self.self_attention = make_attention(architecture, to_itself=True)
+        self.cross_attention = make_attention(architecture, to_itself=False)
         self.feed_forward = make_feed_forward(architecture)
         self.residuals = nn.ModuleList(Residual(architecture) for _ in range(3))
 

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
+from mtformer.data.batches import pad
 from mtformer.search.beam import Beams
 from mtformer.search.candidates import Candidates, likeliest
 from mtformer.search.constraints import Constraint, State, Way
@@ -225,7 +226,7 @@ class ConstrainedSelection:
         self._openings = [sentence.openings(prefixes.length) for sentence in self._of(prefixes)]
         vocab_size = log_probs.size(2)
         places = [[beam * vocab_size + way.ids[0] for beam, way in openings] for openings in self._openings]
-        padded = _padded(places, log_probs.device)  # (n, F) in the rows of (n, K·V)
+        padded = pad(places, -1, 1).to(log_probs.device)  # (n, F) in the rows of (n, K·V)
         chosen = padded.clamp(min=0)
         of_tokens = log_probs.flatten(1).gather(1, chosen).masked_fill_(padded < 0, -_INFINITE)
         self._opened = [of_tokens, chosen // vocab_size, chosen % vocab_size]
@@ -274,12 +275,6 @@ def _ended(beams: Beams, log_probs: Tensor, eos: int) -> Candidates:
 
 def _picked(candidates: Candidates, places: Sequence[Sequence[int]]) -> Candidates:
     """Return the candidates at the places given for each sentence, and impossible ones where others have more."""
-    padded = _padded(places, candidates.tokens.device)
+    padded = pad(places, -1, 1).to(candidates.tokens.device)
     picked = Candidates(*(values.gather(1, padded.clamp(min=0)) for values in candidates))
     return picked._replace(log_probs=picked.log_probs.masked_fill(padded < 0, -_INFINITE))
-
-
-def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """Make a tensor of rows of numbers, filled up with -1; it has one column at least."""
-    width = max(1, *map(len, rows))
-    return torch.tensor([[*row, *[-1] * (width - len(row))] for row in rows], device=device)

@@ -1,6 +1,5 @@
 """Rules on the choices of a search: functions of the prefixes and of the log probabilities of the next tokens."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
+from mtformer.data.batches import pad
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import PREDICTS_NAN
 from mtformer.support.errors import MtformerError
@@ -34,17 +34,6 @@ class Prefixes:
 # A rule on the next token: returns log probabilities (n, K, V) instead of the given ones, which it may change in place.
 # -inf forbids a token. The others are not normalized again: a hypothesis keeps the model's probabilities.
 Processor = Callable[[Prefixes, Tensor], Tensor]
-
-
-class Penalty(ABC):
-    """A processor that lowers the log probabilities that the search chooses by; hypotheses keep the model's.
-
-    It must not raise any: beam search relies on no continuation being likelier than its prefix.
-    """
-
-    @abstractmethod
-    def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
-        """Return log probabilities (n, K, V) instead of the given ones, which it may change in place."""
 
 
 class NeverChoose:
@@ -83,14 +72,12 @@ class ForcePrefixes:
     def __init__(self, forced: Sequence[Sequence[int]], device: torch.device) -> None:
         """Set the forced tokens, any number of them, of each of the B sentences."""
         self._lengths = torch.tensor([len(ids) for ids in forced], device=device)
-        self._longest = max(map(len, forced), default=0)
-        padded = [[*ids, *[0] * (self._longest - len(ids))] for ids in forced]
-        self._ids = torch.tensor(padded, dtype=torch.long, device=device)  # (B, longest)
+        self._ids = pad(forced, 0).to(device)  # (B, longest)
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Forbid all tokens but the forced one to the sentences that have one for this step."""
         t = prefixes.length
-        if t >= self._longest:
+        if t >= self._ids.size(1):
             return log_probs
         tokens = self._ids[prefixes.sentences, t]  # (n,)
         free = t >= self._lengths[prefixes.sentences]  # (n,) sentences whose forced tokens have all been chosen
@@ -102,11 +89,12 @@ def next_log_probs(decoder: Decoder, prefixes: Prefixes, processors: Sequence[Pr
     """Advance ``decoder`` by one step and process the log probabilities of the next token.
 
     Returns:
-        The processed log probabilities (n, K, V), to choose by, and the model's own. Without a :class:`Penalty` they
-        are one tensor. Where the model predicts NaN, every token that is not forbidden has NaN.
+        The processed log probabilities (n, K, V), to choose by, and the model's own. Without a
+        :class:`RepetitionPenalty` they are one tensor. Where the model predicts NaN, every token that is not forbidden
+        has NaN.
     """
     log_probs = decoder.step(prefixes.ids[:, :, -1].flatten()).unflatten(0, prefixes.ids.shape[:2])
-    own = log_probs.clone() if any(isinstance(process, Penalty) for process in processors) else None
+    own = log_probs.clone() if any(isinstance(process, RepetitionPenalty) for process in processors) else None
     for process in processors:
         log_probs = process(prefixes, log_probs)
     return log_probs, log_probs if own is None else own
@@ -140,11 +128,13 @@ def rules_of(options: SearchOptions, eos: int) -> list[Processor]:
     return rules
 
 
-class RepetitionPenalty(Penalty):
+class RepetitionPenalty:
     """Multiplies the log probabilities of the tokens of the prefix by a factor θ: a probability p counts as p^θ.
 
     Keskar et al. 2019, section 4.1, divide logits by θ; log probabilities have no sign that would matter, so that
-    repetition always becomes less likely. Hugging Face's beam search does the same.
+    repetition always becomes less likely. Hugging Face's beam search does the same. The search chooses by these log
+    probabilities, and hypotheses keep the model's. None may be raised: beam search relies on no continuation being
+    likelier than its prefix.
     """
 
     def __init__(self, factor: float) -> None:
