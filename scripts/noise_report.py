@@ -184,7 +184,8 @@ def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languag
     """Print the pairs that one core filters in a second with each group of rules."""
     noisy = [one.pair for one in mixture(pairs, kinds, 0.25, seed=1)]
     single = [name for name in FILTERS if name not in (*LEARNED, *CORPUS_RULES)]
-    held_out = HeldOut(pairs[:1_000], languages)
+    held_out = HeldOut()
+    held_out.add(pairs[:1_000], languages)
 
     def rate(names: Sequence[str], text: Sequence[SentencePair], sample: Sequence[SentencePair] = ()) -> float:
         return len(text) / seconds_of(lambda: apply(Filters(names, languages, held_out, sample), text))

@@ -90,7 +90,7 @@ def test_pairs_are_kept_in_order_or_counted_by_the_reason_for_leaving_them_out(t
         SentencePair("", ""),
         good[0],
     ]
-    corpus = Encoder(tokenizer, max_length=20, max_ratio=2.5).corpus(iter(pairs))
+    corpus = Encoder(tokenizer, max_length=20, max_ratio=2.5).corpus(pairs)
     assert corpus.dropped == {EMPTY: 3, TOO_LONG: 1, TOO_UNLIKE: 1}
 
     kept = [good[0], good[1], good[0]]
@@ -110,7 +110,7 @@ def test_pairs_are_kept_in_order_or_counted_by_the_reason_for_leaving_them_out(t
 def test_a_text_of_any_size_is_encoded_whole(tokenizer: Tokenizer, n: int) -> None:
     # Encoding goes chunk by chunk: nothing may be lost or swapped where one ends.
     numbers = [SentencePair(f"{i}", f"Nr. {i}") for i in range(n)]
-    corpus = Encoder(tokenizer, max_length=100, max_ratio=100).corpus(iter(numbers))
+    corpus = Encoder(tokenizer, max_length=100, max_ratio=100).corpus(numbers)
     assert len(corpus) == len(corpus.src) == len(corpus.tgt) == n
     assert not corpus.dropped
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in range(n)]

@@ -254,6 +254,12 @@ def test_near_duplicates_have_the_same_letters_vowel_signs_and_digits() -> None:
         assert kept(["near_duplicates"], [(one, "x"), (other, "x")]) == [True, not is_duplicate]
 
 
+def held_out_of(pairs: Sequence[SentencePair]) -> HeldOut:
+    held_out = HeldOut()
+    held_out.add(pairs, EN_DE)
+    return held_out
+
+
 def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
     held_out = [SentencePair("The train is late again.", "Der Zug kommt wieder zu spät."), SentencePair("Yes.", "Ja.")]
     pairs = [
@@ -262,7 +268,7 @@ def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
         SentencePair("Yes.", "Ja."),
         SentencePair("The train is late.", "Der Zug hat Verspätung."),
     ]
-    filters = Filters(["held_out"], EN_DE, HeldOut(held_out, EN_DE))
+    filters = Filters(["held_out"], EN_DE, held_out_of(held_out))
     assert [reason is None for reason in filters.rules(pairs)] == [False, False, True, True]
 
 
@@ -276,7 +282,6 @@ def test_a_set_of_hashes_is_a_set() -> None:
             expected.append(value in known)
             known.add(value)
         assert found.add(chunk.astype(np.uint64)).tolist() == expected
-    assert len(found) == len(known)
     assert found.contains(np.arange(4_000, dtype=np.uint64)).tolist() == [value in known for value in range(4_000)]
 
 
@@ -329,10 +334,10 @@ def test_hashes_are_the_same_in_every_process() -> None:
 
 def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() -> None:
     pairs = [SentencePair(*pair) for pair in CLEAN] + [SentencePair(src, tgt) for _, src, tgt in NOISY]
-    filters = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
+    filters = Filters(["all"], EN_DE, held_out_of(pairs[:1]))
     expected = filters.rules(pairs)
-    worker = pickle.loads(pickle.dumps(Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))))
-    reader = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
+    worker = pickle.loads(pickle.dumps(Filters(["all"], EN_DE, held_out_of(pairs[:1]))))
+    reader = Filters(["all"], EN_DE, held_out_of(pairs[:1]))
     assert reader.corpus_rules(pairs, worker.pair_rules(pairs)) == expected
     assert expected[0] is not None
 
@@ -350,7 +355,7 @@ def test_the_key_changes_with_whatever_changes_the_result() -> None:
         Filters(["copy"], EN_DE).key,
         Filters(["copy", "empty"], EN_DE).key,
         Filters(["copy"], LanguagePair("en", "fr")).key,
-        Filters(["copy"], EN_DE, HeldOut(held_out, EN_DE)).key,
+        Filters(["copy"], EN_DE, held_out_of(held_out)).key,
     ]
     assert len(set(keys)) == len(keys)
     assert Filters(["empty", "copy"], EN_DE).key == keys[1]
@@ -370,7 +375,7 @@ def test_the_filters_of_a_config_keep_its_validation_and_test_sets_out(project: 
 
 
 def test_held_out_sentences_are_kept_out_of_every_direction() -> None:
-    held_out = HeldOut([SentencePair("An entirely new sentence.", "Ein ganz neuer Satz.")], EN_DE)
+    held_out = held_out_of([SentencePair("An entirely new sentence.", "Ein ganz neuer Satz.")])
     german_french = (
         SentencePair("Ein ganz neuer Satz.", "Une phrase."),
         SentencePair("Ein ganz alter Satz.", "Une autre."),

@@ -4,9 +4,8 @@ A model can only translate text similar to its training text: without such pairs
 tokens that it never learned. An emoji is the same on both sides, so the model learns to copy it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -110,23 +109,21 @@ class TokenizerText:
     token, where the model can learn to copy their bytes.
     """
 
-    pairs: Iterable[SentencePair]
+    pairs: Sequence[SentencePair]
     shares: AugmentConfig
     seed: int
     languages: Sequence[LanguagePair] = ()
 
     def __len__(self) -> int:
-        return len(self.pairs) if isinstance(self.pairs, Sized) else sum(1 for _ in self.pairs)
+        return len(self.pairs)
 
     def __iter__(self) -> Iterator[SentencePair]:
         shares = self.shares.model_copy(update={"typos": 0, "emoji": 0})
         augmenter = Augmenter(shares, seed=self.seed, languages=self.languages)
-        stream = iter(self.pairs)
-        first = 0
-        while chunk := list(islice(stream, _CHUNK)):
+        for first in range(0, len(self.pairs), _CHUNK):
+            chunk = self.pairs[first : first + _CHUNK]
             varied = augmenter.vary(chunk, first, epoch=0)
             yield from (varied.get(index, pair) for index, pair in enumerate(chunk))
-            first += len(chunk)
 
 
 class EncodedPair(NamedTuple):

@@ -61,12 +61,16 @@ class Batch:
         return [self._rows(slice(start, end)) for start, end in itertools.pairwise(ends)]
 
     def _rows(self, rows: slice) -> "Batch":
-        return replace(self._map(lambda tensor: tensor[rows], _UNKNOWN), indices=self.indices[rows])
+        return replace(self.mapped(lambda tensor: tensor[rows], _UNKNOWN), indices=self.indices[rows])
 
-    def _map(self, change: Callable[[Tensor], Tensor], positions: Tensor) -> "Batch":
-        """Return the batch with each of its (B, …) tensors changed."""
-        tensors = self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask
-        src, src_mask, tgt_in, tgt_out, tgt_mask = map(change, tensors)
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The (B, …) tensors, whose shapes follow from those of source and target."""
+        return self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask
+
+    def mapped(self, change: Callable[[Tensor], Tensor], positions: Tensor) -> "Batch":
+        """Return the batch with each of its :attr:`tensors` changed."""
+        src, src_mask, tgt_in, tgt_out, tgt_mask = map(change, self.tensors)
         return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices, positions)
 
     def without_targets(self) -> "Batch":
@@ -77,7 +81,7 @@ class Batch:
         """Return the batch with its tensors on ``device``."""
         if device.type == "cpu":
             return self
-        return self._map(lambda tensor: send(tensor, device), send(self.positions, device))
+        return self.mapped(lambda tensor: send(tensor, device), send(self.positions, device))
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

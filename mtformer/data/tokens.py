@@ -5,12 +5,11 @@ A text is encoded once for all epochs, and again where an epoch varies its pairs
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -165,18 +164,17 @@ class Encoder:
         kept = {index: row for index, (row, reason) in enumerate(zip(encoded, reasons, strict=True)) if not reason}
         return self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason}
 
-    def corpus(self, pairs: Iterable[SentencePair], variation: "Variation | None" = None) -> Corpus:
+    def corpus(self, pairs: Sequence[SentencePair], variation: "Variation | None" = None) -> Corpus:
         """Encode pairs in memory, with the changes of ``variation``, and drop unusable ones."""
-        stream, first = iter(pairs), 0
         parts, drops = [self.rows({})], Drops()
-        while portion := list(islice(stream, CHUNK)):
+        for first in range(0, len(pairs), CHUNK):
+            portion = pairs[first : first + CHUNK]
             chunk = Chunk(first, len(portion), pack(portion))
             rows, dropped = self(chunk)
             for index, reason in dropped.items():
                 drops.add(reason, first + index + 1)
             rows = replaced(rows, variation(chunk)) if variation else rows
             parts.append(rows._replace(indices=first + rows.indices))
-            first += len(portion)
         indices, *sides = zip(*parts, strict=True)
         ids = map(Ragged.concatenated, sides)
         numbers, special_ids = np.concatenate(indices), self.tokenizer.special_ids

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
@@ -135,7 +135,8 @@ class SpokenTime(NamedTuple):
     value: str
 
 
-def describe_spoken_times(language: str) -> dict[str, object] | None:
+@lru_cache
+def describe_spoken_times(language: str) -> dict[str, Any] | None:
     """Return the patterns of what certainly is a time and of what may be one, and the minutes that their words mean.
 
     None for a language whose words are not known here.
@@ -172,7 +173,7 @@ def _any_of(words: Mapping[str, int]) -> str:
 @lru_cache
 def _patterns(language: str) -> dict[str, re.Pattern[str]]:
     described = describe_spoken_times(language) or {}
-    return {name: re.compile(str(described[name]), re.IGNORECASE) for name in ("certain", "possible") if described}
+    return {name: re.compile(described[name], re.IGNORECASE) for name in ("certain", "possible") if described}
 
 
 def find_spoken_times(text: str, language: str, *, possible: bool = False) -> Iterator[SpokenTime]:
@@ -180,15 +181,13 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
 
     None in a language whose words are not known here.
     """
-    pattern = _patterns(language).get("possible" if possible else "certain")
-    words = _WORDS.get(base_language(language))
-    if pattern is None or words is None:
+    described = describe_spoken_times(language)
+    if described is None:
         return
-    if not possible and not any(map(text.lower().__contains__, words.signs)):
+    if not possible and not any(map(text.lower().__contains__, _WORDS[base_language(language)].signs)):
         return
-    hours = {**words.hours, **words.maybe_hours}
-    offsets = {**words.before, **words.maybe_before, **words.after, **words.maybe_after}
-    for match in pattern.finditer(text):
+    hours, offsets = described["hours"], described["offsets"]
+    for match in _patterns(language)["possible" if possible else "certain"].finditer(text):
         hour, said = (match["hour"] or match["said"]).lower(), match["before"] or match["after"]
         number = int(hour) if hour.isdecimal() else hours.get(hour)
         offset = offsets.get(said.lower().replace("點", "点").replace("時", "时"))

@@ -63,13 +63,12 @@ class UpdateGraphs:
         shape = batch.src.shape, batch.tgt_in.shape
         static = self._static.get(shape)
         if static is None:
-            src, src_mask, tgt_in, tgt_out, tgt_mask = map(torch.clone, _tensors(batch))
-            own = Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, batch.indices, batch.positions)
+            own = batch.mapped(torch.clone, batch.positions)
             static = _Static(own, torch.zeros((), device=self._device), torch.zeros(2, device=self._device))
             if len(self._static) < _MOST_SHAPES:
                 self._static[shape] = static
         else:
-            for tensor, values in zip(_tensors(static.batch), _tensors(batch), strict=True):
+            for tensor, values in zip(static.batch.tensors, batch.tensors, strict=True):
                 tensor.copy_(values)
             if static.graph is None:
                 static.graph = captured(lambda: self._take(static), self._device)
@@ -97,8 +96,3 @@ class UpdateGraphs:
     def _take_step(self) -> None:
         for optimizer in self._optimizers:
             optimizer.step()
-
-
-def _tensors(batch: Batch) -> list[Tensor]:
-    """Return the tensors of a batch whose shapes follow from its own."""
-    return [batch.src, batch.src_mask, batch.tgt_in, batch.tgt_out, batch.tgt_mask]

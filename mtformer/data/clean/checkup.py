@@ -175,11 +175,6 @@ class SourceCheck:
         return self.part.languages
 
     @property
-    def inactive(self) -> dict[str, str]:
-        """Reasons why rules find nothing in its text, or only some of the faults, by name."""
-        return self.filters.inactive
-
-    @property
     def has_no_translations(self) -> bool:
         """Whether hardly any of its pairs look like translations, so that none is misaligned more than the others."""
         return self.filters.learned is not None and self.filters.learned.finds_no_translations

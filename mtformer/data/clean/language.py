@@ -128,8 +128,14 @@ def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, 
 
 def _columns(code: str) -> list[int]:
     """Return the columns of a language in the scores; empty for an unknown language."""
-    language = _LABELS.get(base_language(code), base_language(code))
-    return [i for i, label in enumerate(identifier().labels) if label == language]
+    own = _label(code)
+    return [i for i, label in enumerate(identifier().labels) if label == own]
+
+
+def _label(code: str) -> str:
+    """Return the identifier's code of a language."""
+    language = base_language(code)
+    return _LABELS.get(language, language)
 
 
 def _odds(codes: Sequence[str], scores: Sequence[float], n_bytes: int) -> dict[str, float]:
@@ -167,7 +173,7 @@ class LanguageTest:
 
     def __init__(self, code: str) -> None:
         """Expect the language ``code``."""
-        self._language = _LABELS.get(base_language(code), base_language(code))
+        self._language = _label(code)
         self._own_letters = None if is_written_with_spaces(code) else re.compile(f"[{letters_of(code) or ''}]")
 
     @property

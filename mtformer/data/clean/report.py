@@ -60,7 +60,7 @@ def _describe(source: SourceCheck) -> str:
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
     lines += [f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items()]
-    lines += [f"  {line}" for line in by_reason(source.inactive)]
+    lines += [f"  {line}" for line in by_reason(source.filters.inactive)]
     if source.problems:
         rows = [
             [f"  {FILTERS[name]}", name, f"{n:,}", f"{100 * n / n_pairs:.2f} %"]
@@ -133,7 +133,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "pairs": source.n_pairs + source.n_lost,
         "blank_lines": source.blank.total,
         "problems": dict(source.problems.most_common()),
-        "inactive_rules": source.inactive,
+        "inactive_rules": source.filters.inactive,
         "held_out_exactly": source.n_exact,
         "examples": {name: [example._asdict() for example in examples] for name, examples in source.examples.items()},
         "out_of_alignment": [slip._asdict() for slip in source.slips],

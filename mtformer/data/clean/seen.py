@@ -75,9 +75,6 @@ class HashSet:
     def __init__(self) -> None:
         self._runs: list[Hashes] = []
 
-    def __len__(self) -> int:
-        return sum(map(len, self._runs))
-
     def contains(self, values: Hashes) -> NDArray[np.bool_]:
         """Return for each hash whether the set contains it."""
         is_known = np.zeros(len(values), dtype=np.bool_)
@@ -129,15 +126,12 @@ class ManyTargets:
 class HeldOut:
     """Finds the sentences of validation and test sets, in whatever direction these are translated, in other text."""
 
-    def __init__(self, pairs: Iterable[SentencePair] = (), languages: LanguagePair | None = None) -> None:
-        """Take the pairs that are held out, if any, and their languages."""
+    def __init__(self) -> None:
         self._sets: defaultdict[tuple[str, bool], HashSet] = defaultdict(HashSet)  # by language, exact and near
         self.digest = 0  # of all sentences
-        if languages:
-            self.add(pairs, languages)
 
     def add(self, pairs: Iterable[SentencePair], languages: LanguagePair) -> None:
-        """Hold out more pairs."""
+        """Hold out pairs in two languages."""
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
             for near, key in ((False, exact_key), (True, letters_key)):
                 values = hashes(map(key, texts))

@@ -89,10 +89,7 @@ class Tokenizer:
     @cached_property
     def has_slots(self) -> bool:
         """Whether both vocabularies have tokens for what is kept in a translation; see :mod:`mtformer.text.slots`."""
-        return all(
-            unk not in side.ids(SLOTS)
-            for side, unk in ((self.src, self.src.special_ids.unk), (self.tgt, self.tgt.special_ids.unk))
-        )
+        return all(side.special_ids.unk not in side.ids(SLOTS) for side in (self.src, self.tgt))
 
     @cached_property
     def context_end(self) -> int | None:

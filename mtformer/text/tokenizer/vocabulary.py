@@ -181,8 +181,7 @@ class Vocabulary:
     def spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Return the spans of the tokens of a text."""
         tokens = ["" if self.is_control(i) else token for i, token in zip(ids, self.tokens(ids), strict=True)]
-        is_bytes = map(self._processor.is_byte, ids)
-        spelled = [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
+        spelled = [token if (byte := byte_of(token)) is None else bytes([byte]) for token in tokens]
         return token_spans(text, spelled, self.normalize)
 
 
