@@ -14,7 +14,6 @@ from mtformer.phrasebook.meaning import (
     Modal,
     Mood,
     NounPhrase,
-    Pair,
     Phrasal,
     Place,
     Pronoun,
@@ -22,6 +21,7 @@ from mtformer.phrasebook.meaning import (
     Sentence,
     Tense,
     agreement,
+    parts,
 )
 from mtformer.phrasebook.numerals import form
 
@@ -224,11 +224,10 @@ def _place(place: Place | None) -> str:
 
 
 def _phrase(phrase: Phrasal | None, *, as_subject: bool = False) -> str:
-    if phrase is None:
-        return ""
-    if isinstance(phrase, Pair):
-        parts = (_phrase(part, as_subject=as_subject) for part in (phrase.first, phrase.second))
-        return " and ".join(parts)
+    return " and ".join(_noun_phrase(part, as_subject=as_subject) for part in parts(phrase))
+
+
+def _noun_phrase(phrase: NounPhrase, *, as_subject: bool) -> str:
     match phrase.head:
         case Pronoun():
             return (_SUBJECTS if as_subject else _OBJECTS)[phrase.head]

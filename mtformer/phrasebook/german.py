@@ -24,6 +24,7 @@ from mtformer.phrasebook.meaning import (
     Sentence,
     Tense,
     agreement,
+    parts,
 )
 from mtformer.phrasebook.numerals import form
 
@@ -158,7 +159,7 @@ def _middle(clause: Clause) -> str:
     time = clause.time.german if clause.time and not clause.time_first else ""
     is_frequency = clause.time is not None and "frequency" in clause.time.tenses
     recipient_is_early = _is_brief(clause.recipient)
-    parts = [
+    words = [
         obj if shape == "brief" else "",
         recipient if recipient_is_early else "",
         "bitte" if clause.polite else "",
@@ -174,7 +175,7 @@ def _middle(clause: Clause) -> str:
         _quality(clause.quality),
         _profession(clause),
     ]
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, words))
 
 
 def _object_shape(clause: Clause) -> str:
@@ -290,11 +291,7 @@ def _contract(words: str) -> str:
 
 
 def _phrase(phrase: Phrasal | None, case: str) -> str:
-    if phrase is None:
-        return ""
-    if isinstance(phrase, Pair):
-        return f"{_noun_phrase(phrase.first, case)} und {_noun_phrase(phrase.second, case)}"
-    return _noun_phrase(phrase, case)
+    return " und ".join(_noun_phrase(part, case) for part in parts(phrase))
 
 
 def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str:

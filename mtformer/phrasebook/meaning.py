@@ -60,6 +60,13 @@ class Pair:
 Phrasal = NounPhrase | Pair
 
 
+def parts(phrase: Phrasal | None) -> tuple[NounPhrase, ...]:
+    """Return the noun phrases of a phrase: two for a pair, none for a command."""
+    if phrase is None:
+        return ()
+    return (phrase.first, phrase.second) if isinstance(phrase, Pair) else (phrase,)
+
+
 class Tense(Enum):
     """The tense, as English marks it."""
 

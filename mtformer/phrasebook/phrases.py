@@ -7,7 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Time, Verb, is_ambiguous
-from mtformer.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
+from mtformer.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense, parts
 from mtformer.phrasebook.numerals import MOST
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ class Phrases:
             own = {Pronoun.I, Pronoun.WE} if who in (Pronoun.I, Pronoun.WE) else {who}
             return NounPhrase(self._choice([speaker for speaker in SPEAKERS if speaker not in own]))
         if kind == "name" and "person" in noun.kinds:
-            used = {who} if isinstance(subject, NounPhrase) else {subject.first.head, subject.second.head}
+            used = heads(subject)
             return NounPhrase(self._choice([name for name in names_of("person") if name not in used]))
         return self._known(noun)
 
@@ -263,16 +263,13 @@ def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool
 
 def heads(phrase: Phrasal | None) -> tuple[object, ...]:
     """Return the heads of a phrase: two for a pair, none for a command."""
-    if phrase is None:
-        return ()
-    return (phrase.first.head, phrase.second.head) if isinstance(phrase, Pair) else (phrase.head,)
+    return tuple(part.head for part in parts(phrase))
 
 
 def pronoun_for(phrase: Phrasal) -> Pronoun:
     """Return the pronoun that refers to a person."""
     if isinstance(phrase, Pair):
-        both = (phrase.first.head, phrase.second.head)
-        return Pronoun.WE if {Pronoun.I, Pronoun.WE} & set(both) else Pronoun.THEY
+        return Pronoun.WE if {Pronoun.I, Pronoun.WE} & set(heads(phrase)) else Pronoun.THEY
     match phrase.head:
         case Pronoun():
             return phrase.head

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mtformer.phrasebook import chinese, english, german
 from mtformer.phrasebook.grammar import Grammar
 from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Phrase, Venue, is_ambiguous
-from mtformer.phrasebook.meaning import Clause, Meaning, Mood, NounPhrase, Pair, Phrasal, Sentence
+from mtformer.phrasebook.meaning import Clause, Meaning, Mood, NounPhrase, Sentence, parts
 from mtformer.phrasebook.phrases import nouns
 from mtformer.phrasebook.typed import plain
 from mtformer.support.progress import Progress
@@ -103,11 +103,11 @@ def combinations(meaning: Sentence) -> Iterator[Combination]:
     """Yield the combinations in a sentence: verb and object, adjective and noun, the two candidates for *it*."""
     for clause in clauses_of(meaning):
         if clause.verb:
-            for phrase in _parts(clause.object):
+            for phrase in parts(clause.object):
                 if isinstance(phrase.head, Noun):
                     yield "verb, object", clause.verb.id, phrase.head.id
         if clause.quality and not clause.quality.years:
-            for phrase in _parts(clause.subject):
+            for phrase in parts(clause.subject):
                 noun = phrase.antecedent or phrase.head
                 if isinstance(noun, Noun):
                     yield "adjective, noun", clause.quality.adjective.id, noun.id
@@ -183,15 +183,9 @@ def clauses_of(meaning: Sentence) -> Iterator[Clause]:
 def phrases_of(clause: Clause) -> Iterator[NounPhrase]:
     """Yield the noun phrases of a clause."""
     for phrasal in (clause.subject, clause.recipient, clause.object):
-        yield from _parts(phrasal)
+        yield from parts(phrasal)
     if clause.place and isinstance(clause.place.where, NounPhrase):
         yield clause.place.where
-
-
-def _parts(phrasal: Phrasal | None) -> tuple[NounPhrase, ...]:
-    if phrasal is None:
-        return ()
-    return (phrasal.first, phrasal.second) if isinstance(phrasal, Pair) else (phrasal,)
 
 
 def antecedent(meaning: Sentence) -> NounPhrase | None:
