@@ -103,5 +103,5 @@ def test_a_package_that_is_not_there_is_named_before_anything_is_done(tmp_path: 
     assert project.mtformer("train", project.config).status == 0
     result = project.mtformer("train", project.config, "--fresh", "--set", "training.log_to=[wandb]")
     assert result.status == 2
-    assert "pip install wandb" in result.stderr
+    assert "training.log_to = [wandb] needs the package wandb" in result.stderr
     assert (tmp_path / "runs/config/model.safetensors").is_file()

@@ -1,6 +1,5 @@
 """Progress of a training: in the terminal, one live line and a row for each validation; metrics, for other programs."""
 
-import importlib.util
 import logging
 import os
 import secrets
@@ -13,7 +12,6 @@ from mtformer.config import Config
 from mtformer.runs.contents import METRIC_NAMES
 from mtformer.runs.folder import RunFolder
 from mtformer.support import logs
-from mtformer.support.errors import UserError
 from mtformer.support.files import write_text
 from mtformer.support.progress import clock
 from mtformer.training.update import RunningLoss
@@ -211,17 +209,6 @@ class LogWriter:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def require_packages(config: Config) -> None:
-    """Check that the packages that ``config`` needs for its writers are installed.
-
-    Raises:
-        UserError: one is not installed.
-    """
-    missing = [name for name in dict.fromkeys(config.training.log_to) if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(f"training.log_to: {', '.join(missing)} not installed; pip install {' '.join(missing)}")
 
 
 def make_writers(config: Config, folder: RunFolder, first_step: int) -> list[Writer]:

@@ -25,12 +25,13 @@ from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.files import require_distinct, write_atomically, write_text
 from mtformer.support.hardware import keep_freed_memory, pick_device, usable_cores
+from mtformer.support.packages import require_package
 from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
 from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.display import make_writers, require_packages
+from mtformer.training.display import make_writers
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
 from mtformer.training.forecast import Forecast, forecast, record_start, shortened_warmup
@@ -184,7 +185,8 @@ def _prepare(
     on_scores: Callable[[], object] = lambda: None,
 ) -> Trainer:
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
-    require_packages(config)
+    for package in config.training.log_to:
+        require_package(package, f"training.log_to = [{package}]", extra=package)
     config = ranks.by_first(lambda: named_commits(config))
     inputs = read_inputs(config, ranks)
     folder = RunFolder.of(config)
