@@ -66,6 +66,11 @@ def test_a_document_is_written_beside_its_source_and_its_path_is_printed(trained
     assert sorted(path.name for path in report.parent.iterdir()) == ["report.de.docx", "report.docx"]
 
 
+def test_a_url_is_a_text_even_if_it_ends_like_the_name_of_a_document(trained: Project) -> None:
+    result = translate(trained, "https://example.com/missing.html")
+    assert (result.status, len(result.stdout.splitlines())) == (0, 1), result.stderr
+
+
 def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{SOURCE}\n\n{SOURCE}\n")
     (tmp_path / "b.html").write_text(PAGE)

@@ -176,9 +176,11 @@ def test_concatenated_archives_are_one_file_and_a_cut_in_them_is_placed(
 
 
 def test_archives_that_cannot_be_read_are_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
-        archive.writestr("text", "text")
-    assert error_of(tmp_path / "text.zip").endswith("text.zip: it is a zip archive of files: unpack it first")
+    for names in ([], ["text"]):
+        with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, "text")
+        assert error_of(tmp_path / "text.zip").endswith("text.zip: it is a zip archive of files: unpack it first")
     (tmp_path / "text.zst").write_bytes(zstd.compress(b"text"))
     monkeypatch.setitem(sys.modules, zstd.__name__, None)
     monkeypatch.delattr(sys.modules[zstd.__name__.rpartition(".")[0]], "zstd")

@@ -15,7 +15,7 @@ from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 
 from mtformer.support.errors import UserError
-from mtformer.translate.documents import archive, markup_tokens
+from mtformer.translate.documents import archive, markup_tokens, seam
 
 
 def saved(document: Any) -> bytes:
@@ -277,6 +277,12 @@ def test_zip_bombs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.M
         patch.setattr(markup_tokens, "MAX_TOKENS", 10)
         with pytest.raises(UserError, match=r"word/document\.xml has more than 10 tags"):
             translated(word(formatted), "a.docx")
+        patch.undo()
+        patch.setattr(seam, "MAX_UNITS", 1)
+        assert translated(word(formatted), "a.docx")
+        twice = with_part(word(formatted), "word/footer1.xml", parts(word(formatted))["word/document.xml"])
+        with pytest.raises(UserError, match=r"a\.docx has more than 1 texts, and is refused"):
+            translated(twice, "a.docx")
     monkeypatch.setattr(archive, "MAX_PART_BYTES", 2**19)
     with pytest.raises(
         UserError, match=r"a\.docx: word/document\.xml unpacks to more than 524,288 bytes, and is refused"

@@ -78,8 +78,9 @@ class DocumentOptions(Options):
 
 
 def _is_one_file(text: str) -> bool:
-    """Tell whether an argument is meant as a file: a sentence may end like the name of one."""
-    return " " not in text or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
+    """Tell whether an argument is meant as a file: a sentence or a URL may end like the name of one."""
+    is_text = " " in text or "://" in text
+    return not is_text or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
 
 
 def _is_folder(text: str) -> bool:

@@ -222,7 +222,7 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
         raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
-    path, is_word = Path(text), len(text.split()) == 1
+    path, is_word = Path(text), len(text.split()) == 1 and "://" not in text  # a URL is no file
     if is_word and (_is_path(text) or (reads_files and structured_suffix(path))):
         raise UserError(f"there is no file {text}")
     if is_folder:

@@ -70,6 +70,7 @@ _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
     b"\x28\xb5\x2f\xfd": _zstd,
     b"P*M\x18": _zstd,  # pzstd begins with a frame to be skipped
     b"PK\x03\x04": _zip,
+    b"PK\x05\x06": _zip,  # without any file
 }
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")  # how the names of such files usually end
 

@@ -48,7 +48,11 @@ def _without_sizes(extra: bytes) -> bytes:
 
 
 class Archive:
-    """A zip archive in memory; its parts are read one by one."""
+    """A zip archive in memory; its parts are read one by one.
+
+    Attributes:
+        name: its name in messages.
+    """
 
     def __init__(self, content: bytes, name: str) -> None:
         """Open an archive.
@@ -64,7 +68,7 @@ class Archive:
             if _PASSWORD in content:
                 raise UserError(f"{name} has a password: save it without one")
             raise UserError(f"{name} is a file of Office 97 to 2003: save it in the current format")
-        self._content, self._name = content, name
+        self._content, self.name = content, name
         self._n_packed = self._n_unpacked = 0  # bytes of the parts that have been read
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
@@ -92,9 +96,9 @@ class Archive:
             self._require_small(info)
             return self._zip.read(info)
         except KeyError:
-            raise UserError(f"{self._name} is damaged: it has no {part}") from None
+            raise UserError(f"{self.name} is damaged: it has no {part}") from None
         except _DAMAGED as error:
-            raise UserError(f"{self._name} is damaged: {part} cannot be unpacked ({error})") from None
+            raise UserError(f"{self.name} is damaged: {part} cannot be unpacked ({error})") from None
 
     def read_xml(self, part: str) -> tuple[MarkupSource, str]:
         """Return a part in XML, and its encoding.
@@ -102,7 +106,7 @@ class Archive:
         Raises:
             UserError: it cannot be read, or is damaged.
         """
-        title = f"{self._name}: {part}"
+        title = f"{self.name}: {part}"
         text, encoding = decoded(self.read(part), title)
         return read_xml(text, title), encoding
 
@@ -110,7 +114,7 @@ class Archive:
         """Refuse a part that takes too much memory, alone or with earlier ones; headers cannot understate its size."""
         self._n_packed += part.compress_size
         self._n_unpacked += part.file_size
-        what = f"{self._name}: {part.filename} unpacks to more than"
+        what = f"{self.name}: {part.filename} unpacks to more than"
         if part.file_size > MAX_PART_BYTES:
             raise UserError(f"{what} {MAX_PART_BYTES:,} bytes, and is refused")
         if self._n_unpacked > MAX_TEXT_BYTES:
@@ -131,7 +135,7 @@ class Archive:
                 try:
                     self._copy(part, target, changed.get(part.filename))
                 except _DAMAGED as error:
-                    raise UserError(f"{self._name} is damaged: {part.filename} cannot be unpacked ({error})") from None
+                    raise UserError(f"{self.name} is damaged: {part.filename} cannot be unpacked ({error})") from None
         return written.getvalue()
 
     def _copy(self, part: zipfile.ZipInfo, target: zipfile.ZipFile, content: bytes | None) -> None:

@@ -38,14 +38,10 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     kinds = {name: _KINDS.get(PurePosixPath(name).suffix.lower(), "") for name in archive.names}
     for name in [name for name, kind in kinds.items() if kind == "package"]:
         kinds |= _in_manifest(archive, name)
-    parts = []
-    for name in archive.names:
-        if kinds[name]:
-            if name.encode() in encrypted:
-                raise UserError(f"{settings.name} is protected: {name} is encrypted")
-            title = f"{settings.name}: {name}"
-            parts.append((name, _part(archive.read(name), title, kinds[name], settings)))
-    return ArchiveDocument(archive, parts)
+    names = [name for name in archive.names if kinds[name]]
+    if protected := [name for name in names if name.encode() in encrypted]:
+        raise UserError(f"{settings.name} is protected: {protected[0]} is encrypted")
+    return ArchiveDocument(archive, ((name, _part(archive, name, kinds[name], settings)) for name in names))
 
 
 def _in_manifest(archive: Archive, package: str) -> dict[str, str]:
@@ -61,8 +57,9 @@ def _in_manifest(archive: Archive, package: str) -> dict[str, str]:
     return found
 
 
-def _part(content: bytes, title: str, kind: str, settings: Settings) -> TextDocument:
-    text, encoding = decoded(content, title)
+def _part(archive: Archive, name: str, kind: str, settings: Settings) -> TextDocument:
+    title = f"{archive.name}: {name}"
+    text, encoding = decoded(archive.read(name), title)
     if kind == "page":
         try:
             source = read_xml(text, title)

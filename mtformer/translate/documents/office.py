@@ -65,17 +65,12 @@ def _read(
     """
     archive = Archive(content, settings.name)
     names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
-    headings = _headings(archive)
-    parts = []
-    for pattern, dialect in patterns:
-        for name in names:
-            if re.fullmatch(pattern, name):
-                part = _part(archive, name, settings, dialect, headings)
-                if part.units:
-                    parts.append((name, part))
     if not all(any(re.fullmatch(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
         raise UserError(f"{settings.name} is not a document of {program}: the main part is missing")
-    return ArchiveDocument(archive, parts)
+    headings = _headings(archive)
+    with_text = ((name, dialect) for pattern, dialect in patterns for name in names if re.fullmatch(pattern, name))
+    parts = ((name, _part(archive, name, settings, dialect, headings)) for name, dialect in with_text)
+    return ArchiveDocument(archive, ((name, part) for name, part in parts if part.units))
 
 
 read_word = partial(_read, program="Word", main=r"word/document\d*\.xml", patterns=_WORD)

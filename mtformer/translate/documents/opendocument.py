@@ -56,11 +56,12 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
         archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.names else b""
     ):
         raise UserError(f"{settings.name} has a password: save it without one")
-    parts = []
-    for name in _PARTS:
-        if name in archive.names:
-            source, encoding = archive.read_xml(name)
-            writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
-            flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
-            parts.append((name, TextDocument(source.text, encoding, settings, flow.blocks())))
-    return ArchiveDocument(archive, parts)
+    names = [name for name in _PARTS if name in archive.names]
+    return ArchiveDocument(archive, ((name, _part(archive, name, settings)) for name in names))
+
+
+def _part(archive: Archive, name: str, settings: Settings) -> TextDocument:
+    source, encoding = archive.read_xml(name)
+    writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
+    flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
+    return TextDocument(source.text, encoding, settings, flow.blocks())

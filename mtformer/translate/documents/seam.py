@@ -12,6 +12,7 @@ from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block, Rendering
 from mtformer.translate.documents.inline import Span
 
+MAX_UNITS = 1_000_000  # of an archive, which take some kilobyte of memory each; a book of 500 pages has about 5,000
 _MACROLANGUAGES = {"nb": "no", "nn": "no"}
 
 
@@ -121,23 +122,32 @@ class TextDocument:
             ) from None
 
 
-@dataclass(frozen=True)
 class ArchiveDocument:
-    """A document that is an archive of texts and other parts; its properties and methods are those of a text."""
+    """A document that is an archive of texts and other parts.
 
-    archive: Archive
-    parts: Sequence[tuple[str, TextDocument]]
+    Attributes:
+        units: see :class:`TextDocument`.
+    """
 
-    @property
-    def units(self) -> Sequence[str]:
-        """See :attr:`TextDocument.units`."""
-        return [unit for _, part in self.parts for unit in part.units]
+    def __init__(self, archive: Archive, parts: Iterable[tuple[str, TextDocument]]) -> None:
+        """Take an archive and its texts by name, which are read one by one.
+
+        Raises:
+            UserError: they have too many units.
+        """
+        self._archive, self._parts = archive, list[tuple[str, TextDocument]]()
+        self.units: list[str] = []
+        for name, part in parts:
+            self.units += part.units
+            if len(self.units) > MAX_UNITS:
+                raise UserError(f"{archive.name} has more than {MAX_UNITS:,} texts, and is refused")
+            self._parts.append((name, part))
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
         """See :meth:`TextDocument.with_translations`; parts not read before may be damaged."""
         left = iter(translations)
-        changed = {name: part.with_translations(list(islice(left, len(part.units)))) for name, part in self.parts}
-        return self.archive.with_parts(changed)
+        changed = {name: part.with_translations(list(islice(left, len(part.units)))) for name, part in self._parts}
+        return self._archive.with_parts(changed)
 
 
 Document = TextDocument | ArchiveDocument
