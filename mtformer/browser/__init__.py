@@ -1,1 +1,1 @@
-"""A model in a web page: what JavaScript needs to know of it, and the JavaScript that translates with it."""
+"""A model in a web page: its description for JavaScript, and the JavaScript that translates with it."""

@@ -1,4 +1,4 @@
-"""What the translator's page is made of, whatever computes its translations: the page itself or a server."""
+"""The files of the translator's page, whose translations are computed by the page itself or by a server."""
 
 _NAMES = ("words", "alternatives", "glossary", "files")
 

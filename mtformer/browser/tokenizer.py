@@ -1,4 +1,4 @@
-"""What a web page needs to know of a model to tokenize and prepare texts as Python does, as JSON.
+"""A model's description, as JSON, with which a web page tokenizes and prepares texts as Python does.
 
 The scripts of the page take what :func:`describe` and :func:`describe_texts` return.
 """

@@ -1,4 +1,4 @@
-"""Adapters: what LoRA has trained on top of a bundle, in one safetensors file that is far smaller.
+"""LoRA adapters: small safetensors files with the weights trained on top of a bundle.
 
 The file contains the parameters of the adapter (``model.*``) and in its metadata ``format``, ``header`` and ``digest``
 as a bundle does, and ``base``, the digest of the bundle that it was trained on. It comes with no more trust: names and

@@ -144,7 +144,7 @@ def explain(
 
 
 def _log_differences(translator: "Translator", text: str, spelling: "Spelling", translation: str | None) -> None:
-    """Say what ``translate`` would read, or print, instead of what is explained."""
+    """Report where ``translate`` would read or print another text than the explained one."""
     if not (texts := translator.texts_read(spelling.sentence)):
         log.warning("translate copies this text unchanged; here is how the model would translate it")
     elif texts != [spelling.read]:

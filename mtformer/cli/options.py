@@ -112,7 +112,7 @@ class Texts(Options):
     def loaded(
         self, command: str, config: Path | None, overrides: list[str], *, write: bool | None = None
     ) -> "AbstractContextManager[Config]":
-        """Read the config, or that of two files.
+        """Read the config, or make one for two files.
 
         Args:
             command: the command, as the user writes it.
@@ -155,7 +155,7 @@ class Texts(Options):
 
 
 class TestSet(Options):
-    """A test set; without any of these, that of a run."""
+    """A test set; without any of these options, the run's."""
 
     panel = TEST_SET
     src: Path | None = option("Source text; without any of these, the test set of the (first) run.")
@@ -305,7 +305,7 @@ def require_own_page(path: Path | None) -> None:
 
 
 def columns() -> int:
-    """Return the width to print at: that of the terminal, within readable limits, or 100 where there is none."""
+    """Return the width to print at: the terminal's, within readable limits, or 100 where there is none."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
 
 

@@ -33,7 +33,7 @@ class ListenOptions(Options):
 
 
 class LimitOptions(Options):
-    """What a server allows."""
+    """The limits of a server."""
 
     panel = "Limits"
     max_characters: int = option("The maximum number of characters in a request.", default=100_000, min=1)

@@ -213,7 +213,7 @@ class TokenizerConfig(Section):
 
     @property
     def paths(self) -> list[Path]:
-        """The models to use instead of training one: that of both languages, or one for each."""
+        """The models to use instead of training one: a model of both languages, or one for each."""
         return [path for path in (self.model, self.src_model, self.tgt_model) if path is not None]
 
     @model_validator(mode="before")

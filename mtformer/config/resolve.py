@@ -198,7 +198,7 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
 
 
 def fine_tuning_share(n_new: int) -> float:
-    """Return the default peak of fine-tuning, as a share of that of training from scratch, for a number of new pairs.
+    """Return the default peak of fine-tuning for a number of new pairs, relative to the peak of training from scratch.
 
     A small rate makes a model forget less; but many pairs have more to teach than it can learn with one.
     """

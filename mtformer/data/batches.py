@@ -85,7 +85,7 @@ class Batch:
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor on ``device``, without waiting until a GPU is idle: CUDA copies what it has yet to send."""
+    """Return a tensor on ``device`` without waiting until a GPU is idle; CUDA keeps a copy until it is sent."""
     return tensor.to(device, non_blocking=device.type != "mps")
 
 

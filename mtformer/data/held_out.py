@@ -58,7 +58,7 @@ def training_text(data: DataConfig) -> StoredText:
 
 
 def held_out_share(n_pairs: int) -> float:
-    """Return the share of the pairs of a direction that the validation set gets, and the test set as well."""
+    """Return the share of the pairs of a direction that the validation set gets, and also the test set."""
     share = _LARGEST_SHARE
     while share * n_pairs > min(max(_SHARE * n_pairs, _FEWEST), _MOST):
         share /= 2

@@ -130,7 +130,7 @@ def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config
 
 
 def options_of_files(src: Path | None, tgt: Path | None, languages: tuple[str | None, str | None]) -> str:
-    """Return the options for two text files, with ``FILE`` and ``LANG`` for what is missing."""
+    """Return the options for two text files, with ``FILE`` and ``LANG`` for missing values."""
     parts = ["--src", str(src or "FILE"), "--tgt", str(tgt or "FILE")]
     for path, option, given in zip((src, tgt), ("--from", "--to"), languages, strict=True):
         if given or path is None or language_of(path) is None:
@@ -154,7 +154,7 @@ def _required_language(path: Path, option: str) -> str:
 
 
 def _name(src: Path, languages: LanguagePair) -> str:
-    """Return the name of a run: that of its source text, without endings, and the languages."""
+    """Return the name of a run: its source text's name without suffixes, and the languages."""
     name = _ENDINGS.sub("", "" if str(src) == "-" else src.name)
     stem, _, ending = name.rpartition(".")
     if language_code(ending) == languages.src_lang:

@@ -291,7 +291,7 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
 
 
 def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iterator[Portion]:
-    """Read sources, and the others as well once one cannot be read, so that all problems are reported at once.
+    """Read sources; if one cannot be read, still read the others, so that all problems are reported at once.
 
     Args:
         parts: each source by itself.

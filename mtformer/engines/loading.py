@@ -66,7 +66,7 @@ class LoadedModel:
         return replace(self, header=header, tokenizer=tokenizer, tag=tag)
 
     def with_adapter(self, adapter: Path) -> "LoadedModel":
-        """Return the model with what LoRA has trained on top of it; all its weights are shared, however many adapters.
+        """Return the model with a LoRA adapter; models with different adapters share all other weights.
 
         The adapter is not merged, which takes more time for each translation than one that :func:`load_model` merges.
 

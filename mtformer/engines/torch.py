@@ -81,7 +81,7 @@ class TorchEngine(BatchedEngine):
         self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)
 
     def for_twin(self, model: Transformer, alignment_heads: Sequence[AlignmentHead]) -> "TorchEngine":
-        """Return an engine for a model that shares weights with this one's, and also what is made of them."""
+        """Return an engine for a model that shares weights with this one's, and their packed copies."""
         engine = TorchEngine(model, alignment_heads=[alignment_heads], n_threads=self._threads.n)
         engine._packers = self._packers
         return engine

@@ -118,7 +118,7 @@ def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 def word_scores(
     hypotheses: Sequence[str], references: Sequence[str], tokenize: str, tokenizer: Tokenizer
 ) -> list[Bucket]:
-    """F1 of words with a letter by the number of their tokens; the count is that of the words in the references."""
+    """F1 of words with a letter by the number of their tokens; the counts are of words in the references."""
     of_hypotheses = [_with_letters(words) for words in _words(hypotheses, tokenize)]
     of_references = [_with_letters(words) for words in _words(references, tokenize)]
     n_tokens = _token_counts({word for line in (*of_hypotheses, *of_references) for word in line}, tokenizer)

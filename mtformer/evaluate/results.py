@@ -73,7 +73,7 @@ class SetResult:
 
     @property
     def length_ratio(self) -> float:
-        """The length of the translations over that of the references, in words as BLEU counts them."""
+        """The length of the translations divided by that of the references, in words as BLEU counts them."""
         lengths = next(score.details for score in self.scores if score.name == "BLEU")
         return lengths["hyp_length"] / max(1, lengths["ref_length"])
 

@@ -1,4 +1,4 @@
-"""A lesson: the page of an explanation with the model inside, so that the reader can type and change what it does."""
+"""A lesson: the page of an explanation that contains the model, so that the reader can type and experiment."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def require_small(bundle: Bundle) -> None:
 def render_lesson(
     bundle: Bundle, explanation: dict[str, Any], focus: Focus = ALL_KINDS, language: Language = "en"
 ) -> str:
-    """Return a self-contained HTML page that explains what the reader types, with a model inside.
+    """Return a self-contained HTML page with a model that explains the reader's own sentences.
 
     Args:
         bundle: the model.

@@ -19,7 +19,7 @@ class NotebookTrace(Trace):
 
     @classmethod
     def of(cls, trace: Trace, explainer: Explainer, *, src_lang: str | None, prefix: str | None) -> "NotebookTrace":
-        """Add to a trace what its page says of the model and of the search."""
+        """Add the facts about the model and the search that the page shows to a trace."""
         architecture = explainer.engine.model.architecture
         model = {"name": None, "step": None, **describe_architecture(architecture, src_lang, explainer.tgt_lang)}
         explanation = Explanation(model, explainer.options, prefix, (trace,))

@@ -1,4 +1,4 @@
-"""The spelling of a trace: the tokens and texts of a sentence, with what its slots and bytes stand for."""
+"""The spelling of a trace: the tokens and texts of a sentence, with its slots and bytes resolved."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -11,7 +11,7 @@ from mtformer.text.tokenizer.vocabulary import byte_of
 
 
 class Spelling:
-    """The tokens and texts of a sentence and its translations. A slot is spelled as what it stands for: ⟨4711⟩.
+    """The tokens and texts of a sentence and its translations. A slot is spelled as its original: ⟨4711⟩.
 
     Attributes:
         sentence: the sentence.

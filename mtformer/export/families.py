@@ -6,7 +6,7 @@ from mtformer.model.architecture import Architecture
 
 
 class Family(NamedTuple):
-    """What all models with the same ``model_type`` have in common.
+    """The properties that all models with the same ``model_type`` share.
 
     Attributes:
         norm: whether layers are normalized before or after their sub-layers.

@@ -100,7 +100,7 @@ def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str,
 
 
 def _write_app(folder: Path, *, title: str, page: bytes) -> None:
-    """Fill a folder with a page and what makes it an app."""
+    """Fill a folder with a page, and with the files that make it an app."""
     manifest = {
         "name": title,
         "short_name": title[:12],

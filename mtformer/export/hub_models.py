@@ -19,7 +19,7 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def download_model(name: str, revision: str | None = None) -> tuple[Path, str]:
-    """Download what importing a model needs, but for the files that are in the cache, and verify the files.
+    """Download and verify the files that importing a model needs, unless they are in the cache.
 
     Args:
         name: as in ``Helsinki-NLP/opus-mt-en-de``.

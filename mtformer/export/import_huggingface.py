@@ -215,7 +215,7 @@ def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dic
 
 
 def _names(ours: str, theirs: Mapping[str, Tensor], architecture: Architecture) -> list[str]:
-    """Return the names of the tensors that one of our weights consists of; that of shared embeddings varies."""
+    """Return the names of the tensors that one of our weights consists of; shared embeddings have several names."""
     names = names_in_transformers(ours)
     if ours == "tgt_embedding.weight" or (ours == "src_embedding.weight" and architecture.joint_vocab):
         shared = ["model.shared.weight"] if architecture.joint_vocab else []

@@ -110,7 +110,7 @@ def _load(path: Path) -> Arrays:
 
 
 def _options(path: Path, arrays: Arrays) -> dict[str, Any]:
-    """Return the options that a model contains, if it computes what we do with them."""
+    """Return the options that a model contains, if it computes the same function as ours."""
     if _OPTIONS not in arrays:
         raise UserError(f"{path} lacks {_OPTIONS}, the options of a model of Marian")
     options = _yaml(f"{_OPTIONS} in {path}", arrays.pop(_OPTIONS).tobytes().rstrip(b"\0"))
@@ -309,7 +309,7 @@ def _tensor(array: np.ndarray[Any, np.dtype[Any]], name: str) -> Tensor:
 
 
 def _with_new_tokens(tensor: Tensor, ours: str, architecture: Architecture) -> Tensor:
-    """Add the tokens that Marian does not have: their embeddings are zero, as is what its decoder starts from."""
+    """Add the tokens that Marian lacks: their embeddings are zero, as is the start of its decoder."""
     size = architecture.src_vocab_size if ours == "src_embedding.weight" else architecture.tgt_vocab_size
     value = torch.finfo(torch.float16).min if ours == "output.bias" else 0.0
     return torch.cat([tensor, tensor.new_full((max(0, size - len(tensor)), *tensor.shape[1:]), value)])

@@ -1,4 +1,4 @@
-"""An imported model, and what all importers share."""
+"""An imported model, and the helpers that all importers share."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def search_defaults(settings: Mapping[str, Any], beam: str, penalty: str, n_forc
 
 
 def directions(tokens: Tokens, languages: LanguagePair | None) -> dict[str, Any]:
-    """Return the entries of a header that say what a model translates.
+    """Return the entries of a header that name a model's directions.
 
     Raises:
         UserError: nothing says so.

@@ -66,7 +66,7 @@ def trim(imported: Imported, languages: Sequence[str] | None, texts: Iterable[st
 
 
 class _Rule(NamedTuple):
-    """What decides whether a token stays that no text has.
+    """The rule that decides whether a token stays although no text has it.
 
     Attributes:
         named: the tokens that stand before texts.
@@ -119,7 +119,7 @@ class _Side:
         return kept
 
     def with_ids(self, ids: Sequence[int], rule: _Rule) -> bytes:
-        """Return the model with the Transformer's tokens ``ids``, and behind them what splits texts as before."""
+        """Return the model with the Transformer's tokens ``ids``, followed by those that split texts as before."""
         n_known = self.vocabulary.vocab_size
         rest = [token for i, token in enumerate(self.tokens[n_known:], n_known) if i in self.used or rule.keeps(token)]
         tokens = [*(self.tokens[i] for i in ids), *rest]

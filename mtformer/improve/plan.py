@@ -1,4 +1,4 @@
-"""The stages of an improvement, what each costs, and what to expect of it."""
+"""The stages of an improvement, each with its cost and expected gain."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the plan depends on.
+    """The facts that the plan depends on.
 
     Attributes:
         seconds: the time of the baseline, measured or expected.

@@ -1,4 +1,4 @@
-"""What the stages gave: as text for people, and as JSON."""
+"""The results of the stages, as text and as JSON."""
 
 import json
 import logging

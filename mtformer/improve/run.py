@@ -1,4 +1,4 @@
-"""``mtformer improve``: the stages in order, and what is kept of them."""
+"""``mtformer improve``: the stages in order, and the results that are kept."""
 
 import logging
 import shutil
@@ -36,7 +36,7 @@ _FEWEST_PAIRS, _FEWEST_VALID = 100, 10
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """The arguments of an improvement.
 
     Attributes:
         config: of the baseline.
@@ -75,7 +75,7 @@ def forecast(request: Request) -> str:
 
 
 def improve(request: Request) -> Report:
-    """Do all stages, or those that an interrupted call has left, and return what each gave.
+    """Run all stages, or those that an interrupted call has left, and return the result of each.
 
     Raises:
         UserError: the request cannot be carried out, or the folder was started with another one.
@@ -181,7 +181,7 @@ class _Improvement:
         return max(1, round(cost * self._facts.n_steps / self._step_cost()))
 
     def _step_cost(self) -> float:
-        """Return the time of an update of the student over that of the baseline."""
+        """Return the time of an update of the student divided by that of the baseline."""
         if self._request.size is None:
             return 1.0
         if self._state.step_cost is None:
@@ -202,7 +202,7 @@ def _seconds_per_step(config: Config) -> float:
 
 
 def _read(request: Request) -> _Texts:
-    """Read all text and refuse what cannot be improved, before any work.
+    """Read all text, and raise an error if it cannot be improved, before any work.
 
     Raises:
         UserError: it is refused.

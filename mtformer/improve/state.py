@@ -1,4 +1,4 @@
-"""What an improvement has done so far, in a file that is replaced atomically after each stage."""
+"""The progress of an improvement, in a file that is replaced atomically after each stage."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(BaseModel):
-    """What a stage gave.
+    """The result of a stage.
 
     Attributes:
         stage: its name.

@@ -85,7 +85,7 @@ class Cache:
             self.src_mask = self.src_mask[sentences]
 
     def advance(self, tokens: Tensor, compute: Compute) -> Tensor:
-        """Decode one more position of the ids (N,) with ``compute``; return what that does, such as logits (N, V)."""
+        """Decode one more position of the ids (N,) with ``compute``, and return its result, such as logits (N, V)."""
         logits = compute(tokens, self._begin_step())
         self.length += 1
         return logits
@@ -235,7 +235,7 @@ class _StaticStep:
     """A step that is taken many times, each time for the next position: once without a graph, then captured."""
 
     def __init__(self, inputs: Step, compute: Compute, encodings: object) -> None:
-        """Prepare a step; ``encodings`` are only kept, since a graph does not keep what it reads."""
+        """Prepare a step; ``encodings`` are only kept alive, since a graph does not keep its inputs."""
         m, k = inputs.n_sentences, inputs.n_beams
         self._inputs, self._compute, self._encodings = inputs, compute, encodings
         assert inputs.slots is not None

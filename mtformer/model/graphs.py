@@ -31,7 +31,7 @@ def has_graphs(device: torch.device) -> bool:
 
 
 def captured(take: Callable[[], None], device: torch.device) -> Graph | None:
-    """Return the graph of what ``take`` would compute, without computing it.
+    """Return the graph of the computation of ``take``, without running it.
 
     None if the device has no graphs or cannot make this one; then none is tried any more.
     """

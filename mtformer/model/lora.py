@@ -41,7 +41,7 @@ class LowRank(nn.Module):
         return torch.cat(outputs, dim=-1) if len(outputs) > 1 else outputs[0]
 
     def stacked(self, first: int = 0, last: int | None = None) -> tuple[Tensor, Tensor]:
-        """Return one A (k·rank, in) and one B (k·out, k·rank) that do what k matrices do, those of :meth:`forward`."""
+        """Return one A (k·rank, in) and one B (k·out, k·rank) equivalent to the k matrices of :meth:`forward`."""
         down = self.down.unflatten(0, (self.n_matrices, -1))[first:last]
         up = self.up.unflatten(0, (self.n_matrices, -1))[first:last]
         return down.flatten(0, 1), torch.block_diag(*up)
@@ -136,7 +136,7 @@ def changed_weights(weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor]
 
 
 def merged(model: M, adapter: Mapping[str, Tensor] | None = None) -> M:
-    """Return a model without an adapter that computes what ``model`` does with one, and shares all other weights.
+    """Return a model without an adapter that computes the same as ``model`` with one, and shares all other weights.
 
     Args:
         model: stays as it is.
@@ -156,7 +156,7 @@ def merged(model: M, adapter: Mapping[str, Tensor] | None = None) -> M:
 
 
 def adapted(model: M, adapter: Mapping[str, Tensor]) -> M:
-    """Return a model that computes what ``model`` does with an adapter, and shares all weights but the adapter's."""
+    """Return ``model`` with an adapter; it shares all weights but the adapter's."""
     result = _twin(model)
     for name, module in result.named_modules():
         if isinstance(module, Linear):

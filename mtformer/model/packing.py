@@ -35,7 +35,7 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
 
 
 class Packer:
-    """Prepares layers for one precision, and each weight once: models that share weights share what is made of them.
+    """Prepares layers for one precision, each weight once: models that share weights share the packed copies.
 
     It does not follow later changes of the weights.
     """
@@ -97,7 +97,7 @@ class _BFloat16Linear(_PlainLinear):
 
 
 class _OneDNNLinear:
-    """oneDNN's product with a weight in its own layout, through the operators that torch.compile uses as well."""
+    """oneDNN's product with a weight in its own layout, through the operators that torch.compile also uses."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         self._dtype = dtype

@@ -38,7 +38,7 @@ def _angles(n_positions: int, n_rates: int, n_intervals: int) -> Tensor:
 
 
 def fairseq_table(n_positions: int, d_model: int) -> Tensor:
-    """Return (n_positions, D): the sinusoids of :func:`marian_table` from number 2 on, after that of padding."""
+    """Return (n_positions, D): the sinusoids of :func:`marian_table` from number 2 on, since number 1 is padding's."""
     return marian_table(n_positions + 2, d_model)[2:]
 
 

@@ -305,7 +305,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
 
 
 def pronoun(it: NounPhrase) -> str:
-    """Return 它 for an animal or what has not been named, and the noun again for a thing."""
+    """Return 它 for an animal or for anything not named yet, and the noun again for a thing."""
     if it.antecedent is None:
         return "它"
     return "它" if {"animal", "flyer"} & it.antecedent.kinds else it.antecedent.chinese

@@ -36,7 +36,7 @@ def _is_from(match: re.Match[str]) -> str:
 
 
 class Rule(NamedTuple):
-    """Another way to type something: what it replaces, by what, and how often where it could."""
+    """Another way to type something: the text it replaces, the replacement, and its share of the possible places."""
 
     pattern: re.Pattern[str]
     replacement: str | Callable[[re.Match[str]], str]

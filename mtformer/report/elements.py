@@ -84,7 +84,7 @@ def sentence_card(
     name: str = "source",
     id_: str | None = None,
 ) -> Html:
-    """Return a sentence with its reference and translation, in which scripts find what differs by classes."""
+    """Return a sentence with its reference and translation, whose differences scripts find by their classes."""
     rows = (
         (name, src, None),
         ("reference", marked(reference, "missing"), "reference"),

@@ -228,7 +228,7 @@ class Contents:
 
     @property
     def step(self) -> int:
-        """The last step in the metrics, or that of a checkpoint, which an early Ctrl-C saves before there are any."""
+        """The last step in the metrics; before there are any, that of a checkpoint saved by Ctrl-C."""
         return max(int(self.metrics[-1]["step"]) if self.metrics else 0, self.saved_step)
 
     @property

@@ -1,4 +1,4 @@
-"""What a page says about a model: its size, where it comes from, and how good it is."""
+"""The description of a model on a page: its size, origin and quality."""
 
 from collections.abc import Iterator
 from textwrap import shorten

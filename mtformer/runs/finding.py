@@ -1,4 +1,4 @@
-"""Which model to use: that of a path, of the environment, or of the newest run."""
+"""The choice of a model: by a path, by the environment, or the newest run's."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ _OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # t
 
 
 def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
-    """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
+    """Return the bundle to use: of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
 
     Args:
         given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with

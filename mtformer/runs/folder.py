@@ -202,7 +202,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for one process that trains; remove what was made for it at the end if it is empty.
+        """Lock the folder for one training process; at the end remove the folders made for it if they are empty.
 
         Raises:
             UserError: another process holds it, or the folder cannot be made.

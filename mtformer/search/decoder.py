@@ -59,7 +59,7 @@ class TransformerDecoder:
         return torch.log_softmax(self._after(self._model.step, tokens), dim=-1)
 
     def step_with_state(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Decode one position of all rows, and return its state (N, D) besides what :meth:`step` returns."""
+        """Decode one position of all rows, and return its state (N, D) besides the result of :meth:`step`."""
         state = self._after(self._model.state, tokens)
         return state, torch.log_softmax(self._model.project(state), dim=-1)
 

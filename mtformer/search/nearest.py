@@ -1,4 +1,4 @@
-"""Decoding with examples: predictions are mixed with what translations of similar sentences have in similar states.
+"""Decoding with examples: predictions are mixed with tokens of translations of similar sentences.
 
 This is kNN-MT (Khandelwal et al. 2021) with a small datastore for each sentence (Dai et al. 2023). The states of the
 decoder while it reads each example are keys, and the tokens that follow are their values. In each step the nearest keys

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def storable(text: str) -> str:
-    """Replace what PostgreSQL does not store, U+0000 and surrogates, by U+FFFD."""
+    """Replace the characters that PostgreSQL does not store, U+0000 and surrogates, by U+FFFD."""
     return without_surrogates(text).replace("\0", "\ufffd")
 
 
@@ -50,7 +50,7 @@ class SafeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """Replace what cannot be stored."""
+        """Replace characters that cannot be stored."""
         return None if value is None else storable(value)
 
 

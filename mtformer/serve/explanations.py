@@ -27,7 +27,7 @@ class Explanations:
     async def explain(
         self, pair: LanguagePair, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Return how a sentence is translated: what ``mtformer explain --format json`` prints.
+        """Return how a sentence is translated, as ``mtformer explain --format json`` prints it.
 
         Raises:
             UserError: the sentence cannot be explained.

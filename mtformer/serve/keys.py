@@ -77,7 +77,7 @@ class Keys:
         return cls(_read(path))
 
     def find(self, key: str) -> Caller | None:
-        """Return the owner of a key; None for an unknown key. What its timing may reveal are hashes, not keys."""
+        """Return the owner of a key; None for an unknown key. Its timing may reveal hashes, but no keys."""
         return self._callers.get(_hash(key))
 
 

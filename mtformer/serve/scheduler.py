@@ -1,4 +1,4 @@
-"""The scheduler: threads that drive the plans of all callers, and compute what they ask for in common batches.
+"""The scheduler: threads that drive the plans of all callers, and compute their requests in common batches.
 
 A plan asks for requests, gets their results and asks for more, until it ends with the outcome of its text::
 
@@ -106,7 +106,7 @@ class _Text:
         self.n_left = 0
 
     def advance(self) -> Sequence[Request[Any]]:
-        """Start or continue the plan, and return what it asks for; nothing once it has ended, which the job gets."""
+        """Start or continue the plan, and return its requests; none once it has ended and the job has its result."""
         try:
             if self.plan is None:
                 self.plan = self.job.make_plan(self.index)
@@ -127,7 +127,7 @@ class _Text:
 
 
 class _Call(NamedTuple):
-    """What a thread is to do: start the plan of a text, or compute a request of it.
+    """A task for a thread: to start the plan of a text, or to compute one of its requests.
 
     Attributes:
         text: the text.
@@ -249,7 +249,7 @@ class Scheduler:
         return max(_FEWEST_TOKENS, min(MOST_TOKENS, int(_SECONDS / slowest))) if slowest else MOST_TOKENS
 
     def _do(self, items: Sequence[Item[_Call]]) -> int:
-        """Start plans, compute what fits in a batch, and put back the rest; return how many requests were computed."""
+        """Start plans, compute one batch of requests, and put back the others; return how many were computed."""
         ready: list[_Call] = []
         for _, call in items:
             ready += self._advanced(call.text) if call.request is None else [call]
@@ -275,7 +275,7 @@ class Scheduler:
                 self._waiting.settle(job, amount)
 
     def _advanced(self, text: _Text) -> list[_Call]:
-        """Start or continue a plan, and return what it asks for; if it has ended, tell its job."""
+        """Start or continue a plan, and return its requests; if it has ended, tell its job."""
         requests = text.advance()
         if not requests:
             with self._changed:

@@ -43,7 +43,7 @@ class Place:
 
 
 def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str]:
-    """Return the sentences of a text, those of a line one by one, and what comes after the last.
+    """Return the sentences of a text, line by line, and the text after the last.
 
     The signs that a line starts with and the bars of tables are in no sentence.
     """

@@ -63,7 +63,7 @@ class Service:
         add_gauge("model_bytes", "Bytes of the weights of loaded models, about.", lambda: models.loaded_bytes)
 
     def remember(self) -> None:
-        """Write what is to be written now and then.
+        """Write usage and results to the database, as is done now and then.
 
         Raises:
             ServiceError: the database does not answer.

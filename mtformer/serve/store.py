@@ -118,7 +118,7 @@ class Store:
             return month if done.rowcount > 0 else None
 
     def _adding(self, quota: int | None = None) -> Insert:
-        """Return the statement that adds to what keys have used in a month, unless that would exceed a quota."""
+        """Return the statement that adds to the usage of keys in a month, unless that would exceed a quota."""
         insertion = self.database.insert(USAGE)
         total = USAGE.c.characters + insertion.excluded.characters
         is_within = None if quota is None else total <= quota
@@ -127,7 +127,7 @@ class Store:
         )
 
     def count(self, key: str, n_characters: int, month: str | None = None) -> None:
-        """Add to what a key has used in a month, now by default. The next :meth:`flush` writes it."""
+        """Add to the usage of a key in a month, by default the current one. The next :meth:`flush` writes it."""
         with self._lock:
             self._uncounted[key, month or _month()] += n_characters
 

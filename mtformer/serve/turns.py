@@ -141,7 +141,7 @@ class FairQueue(Generic[W]):
         key.lines.join(line)
 
     def take(self, cost: int) -> list[Item[W]]:
-        """Remove work of this cost, or a little more, and return it in fair order; that of unwanted jobs is dropped.
+        """Remove work of this cost, or a little more, and return it in fair order; work of unwanted jobs is dropped.
 
         The cost of each returned item is what its job was charged: no more than a batch holds.
         """
@@ -170,7 +170,7 @@ class FairQueue(Generic[W]):
             self._keys[line.key].balance += amount
 
     def forget(self) -> None:
-        """Forget what keys were charged, if nobody waits: who has had a server alone is not to pay for it later."""
+        """Forget the charges if nobody waits: a key that had the server to itself does not pay for that later."""
         if not self.n:
             self._turns, self._keys = Turns(), {}
 

@@ -1,4 +1,4 @@
-"""What data sets and models of the Hugging Face hub have in common: access to it, verified downloads, errors, licenses.
+"""Access to data sets and models of the Hugging Face hub: verified downloads, errors, licenses.
 
 ``huggingface_hub`` downloads (its cache: ``$HF_HOME``). It compares the sizes of files, but not their checksums.
 """

@@ -329,7 +329,7 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
 
 
 def _is_named(text: str, start: int, number: str, language: str) -> bool:
-    """Tell whether a number with a decimal point is that of a section or version."""
+    """Tell whether a number with a decimal point numbers a section or version."""
     return bool(
         re.fullmatch(POINTED, number)
         and decimal_and_group(language)[0] == "."
@@ -338,7 +338,7 @@ def _is_named(text: str, start: int, number: str, language: str) -> bool:
 
 
 def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
-    """Write a number with the separators of another language; what may be something else stays as it is.
+    """Write a number with the separators of another language; anything ambiguous stays as it is.
 
     ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
     keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines.

@@ -111,7 +111,7 @@ def is_written_with_spaces(code: str) -> bool:
 
 
 def separator_of(code: str) -> str:
-    """Return what separates sentences and words: a space or nothing."""
+    """Return the separator of sentences and words: a space or nothing."""
     return " " if is_written_with_spaces(code) else ""
 
 

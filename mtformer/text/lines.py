@@ -177,7 +177,7 @@ def without_escapes(text: str) -> str:
 
 
 def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
-    """Yield the lines of a file, those that are not UTF-8 as well, with their problems.
+    """Yield the lines of a file, also those that are not UTF-8, with their problems.
 
     Raises:
         UserError: the file is missing, damaged or UTF-16.

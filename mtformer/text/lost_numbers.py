@@ -72,14 +72,14 @@ def lost_words(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
 
 
 def _missing_times(text: str, counterpart: str, languages: Sequence[str]) -> list[Number]:
-    """Return the times that ``text`` says in words and ``counterpart`` lacks; none if it may say them as well."""
+    """Return the times that ``text`` has in words and ``counterpart`` lacks; none if its language is unknown."""
     said = list(find_spoken_times(text, languages[0])) if has_spoken_times(languages[1]) else []
     there = _times_of(counterpart, languages[1]) if said else ()
     return [Number(*time) for time in said if minutes_of(*time.value.split(":")) not in there]
 
 
 def _times_of(text: str, language: str) -> set[int]:
-    """Return what may be a time of day in a text, as minutes since midnight or noon."""
+    """Return all possible times of day in a text, as minutes since midnight or noon."""
     times = [time.value.split(":") for time in find_spoken_times(text, language, possible=True)]
     times += [time.split(":") for _, _, value in find_clocks(text, language) for time in value.split("–")]
     times += [parts for number in find_numbers(text) if _is_time(parts := number.value.split(POINT))]

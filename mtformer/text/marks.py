@@ -58,7 +58,7 @@ def separators(text: str, language: str) -> Iterator[Span]:
 
 
 def places_of_texts(text: str, language: str) -> Iterator[Span]:
-    """Yield the spans of what is translated of a line: what has letters or digits between separators, or all of it."""
+    """Yield the spans of a line that are translated: those with letters or digits between separators, or all of it."""
     marks = list(separators(text, language))
     if not marks:
         yield 0, len(text)

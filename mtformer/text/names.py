@@ -66,12 +66,12 @@ def _is_spelled_in_any_case(word: str, n_tokens: Callable[[str], int]) -> bool:
 
 
 def _is_noun_after(before: str) -> bool:
-    """Tell whether a German word with a capital is a noun, by what stands before it."""
+    """Tell whether a German word with a capital is a noun, by the words before it."""
     return DETERMINED.search(before.lower()) is not None or GENITIVE.search(before) is not None
 
 
 def capitalized(text: str, language: str) -> Iterator[Entity]:
-    """Yield words that begin with a capital letter: what both sides write alike is a name, or as good as one."""
+    """Yield words that begin with a capital letter; one that both sides write alike is a name, or as good as one."""
     for word in WORD.finditer(text):
         if len(word[0]) > 1 and word[0][0].isupper():
             yield Entity(word.start(), word[0], word[0], NAME)

@@ -71,7 +71,7 @@ _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form afte
 
 
 def large_words(language: str, *, of_money: bool) -> str:
-    """Return a pattern of what follows a number as in "5 million", with a group for each three zeros it stands for.
+    """Return a pattern of words after a number, as in "5 million", with one more group for each three zeros.
 
     After an amount of money it may be short: £1.5m.
     """

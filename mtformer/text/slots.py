@@ -120,7 +120,7 @@ class Slotted:
         return len(SLOT.findall(translation)) > len(self.fillings)
 
     def emptied(self, translation: str) -> str:
-        """Put slots in place of what they stand for in a translation, or in the start of one."""
+        """Put the slots back in place of their fillings in a translation, or in the start of one."""
         for slot, filling in sorted(self.fillings.items(), key=lambda item: -len(item[1])):
             for place in re.finditer(re.escape(filling), translation):
                 before, after = translation[: place.start()], translation[place.end() :]
@@ -135,12 +135,12 @@ class Slotted:
         return [name for name in self.names if name not in translation]
 
     def filled(self, texts: Iterable[str]) -> list[str]:
-        """Put back what the slots in successive texts stand for: each once, where it comes first."""
+        """Replace the slots in successive texts by their fillings: each once, where it comes first."""
         return _put(self.fillings, texts)
 
 
 def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
-    """Put what slots stand for in their places in successive texts: each once, where it comes first."""
+    """Replace slots in successive texts by their fillings: each once, where it comes first."""
     remaining = dict(fillings)
 
     def ordinal(number: re.Match[str]) -> str:
@@ -160,7 +160,7 @@ def _ordinal_ending(number: str, ending: str) -> str:
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:
-    """Return a text, or a token, with what its slots stand for, as in ⟨4711⟩ dogs; ⟨?⟩ stands for nothing."""
+    """Return a text, or a token, with its slots resolved, as in ⟨4711⟩ dogs; ⟨?⟩ is a slot without an original."""
     return SLOT.sub(lambda slot: f"⟨{meanings.get(slot[0], '?')}⟩", text)
 
 
@@ -170,7 +170,7 @@ def known_slots(text: str, source: str) -> str:
 
 
 def _dropped(slot: re.Match[str]) -> str:
-    """Return what stays of a dropped slot, and of the mark and the space before it.
+    """Return the mark and the space that stay when a slot after them is dropped.
 
     The space stays if letters follow, and the mark unless another one follows, or a comma would be the last character.
     """
@@ -231,7 +231,7 @@ def _candidates(text: str, language: str, n_tokens: Callable[[str], int], *, wor
 
 
 def _entities(text: str, language: str, *, words: bool = False) -> list[Entity]:
-    """Return what a text has; without ``words``, none of the units and larger numbers that are words."""
+    """Return the entities of a text; without ``words``, none with units or larger numbers that are words."""
     if words:
         in_words = (*spelled_amounts(text, language), *larger_spelled_out(text, language))
         return [*find_entities(text, language), *in_words]
@@ -239,7 +239,7 @@ def _entities(text: str, language: str, *, words: bool = False) -> list[Entity]:
 
 
 def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
-    """Put slots, drawn at random, for what both sides of a pair have; None if there is nothing.
+    """Put slots, drawn at random, for the entities that both sides of a pair have; None if they share none.
 
     Shared numbers and codes always get slots, and some spelled-out numbers and names: these show the model where slots
     stand in a sentence, also in a text without digits.
@@ -260,7 +260,7 @@ def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -
 def pair_with_its_slots(
     pair: SentencePair, languages: Sequence[str], n_tokens: Callable[[str], int]
 ) -> tuple[Slotted, str]:
-    """Put slots for what both a text and its translation, anyone's, have; see :func:`with_slots`."""
+    """Put slots for the entities that a text and a given translation share; see :func:`with_slots`."""
     names = {name.text for name in rare_names(pair.src, languages[0], n_tokens)}
     of_tgt = [
         *_entities(pair.tgt, languages[1]),
@@ -273,7 +273,7 @@ def pair_with_its_slots(
 
 
 def _placed(found: Iterable[Sequence[Entity]], slots: Mapping[str, Sequence[str]]) -> list[dict[str, Entity]]:
-    """Return what slots stand for on both sides: values that both have equally often; the longest come first."""
+    """Return the entities for slots on both sides: values that both have equally often, the longest first."""
     of_src, of_tgt = map(_by_value, found)
     pairs: list[tuple[Entity, Entity]] = []
     left = {kind: len(of_kind) for kind, of_kind in slots.items()}

@@ -13,7 +13,7 @@ _HALF_DAY = 12 * 60  # minutes
 
 
 class _Words(NamedTuple):
-    """The words of a language. What certainly is a time comes first, then what may be something else.
+    """The words of a language: first those that certainly are a time, then those that may be something else.
 
     Attributes:
         hours: for the hours from one to twelve.
@@ -137,7 +137,7 @@ class SpokenTime(NamedTuple):
 
 @lru_cache
 def describe_spoken_times(language: str) -> dict[str, Any] | None:
-    """Return the patterns of what certainly is a time and of what may be one, and the minutes that their words mean.
+    """Return the patterns of certain and of possible times, and the minutes that their words mean.
 
     None for a language whose words are not known here.
     """

@@ -51,7 +51,7 @@ def describe_units(language: str) -> dict[str, Any]:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of words; the full stop of an abbreviation at the end of a text is that of the sentence."""
+    """Return a pattern of words; at the end of a text, the full stop of an abbreviation belongs to the sentence."""
     return "|".join(word.replace(".", r"\.(?!$)") for word in sorted(words, reverse=True)) or "(?!)"
 
 

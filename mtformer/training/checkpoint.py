@@ -186,7 +186,7 @@ def save_snapshot(folder: Path, step: int, updater: Updater, *, keep: int) -> No
 
 
 def most_crowded(steps: Sequence[int]) -> int:
-    """Return the index of the step whose neighbours are the fewest times apart, but never that of the last step.
+    """Return the index of the step whose neighbours are the fewest times apart, but never the last one's.
 
     Of equal ones it is the earliest. The first step is the last to go, with the last step as its only neighbour.
 

@@ -1,4 +1,4 @@
-"""How far a run is, how far it goes, and what follows from that: the learning rate of a step, and the end."""
+"""The progress of a run, and all that follows from it: the learning rate of a step, and the end."""
 
 import math
 from typing import NamedTuple

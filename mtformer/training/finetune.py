@@ -111,7 +111,7 @@ def new_tags(training: TrainingConfig, header: Header) -> dict[str, str]:
 
 
 def _tag_like(header: Header, new: str, old: str) -> tuple[str, str]:
-    """Return the token of a new target language, and that of the one of the model that it is spelled like.
+    """Return the token of a new target language, and of the model's language that it is spelled like.
 
     Raises:
         UserError: the model does not translate to the latter.

@@ -25,7 +25,7 @@ _HARDLY_SHORTER = 0.9  # of its given length: such a warm-up is not reported as 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will be.
+    """The forecast of a run.
 
     Attributes:
         rows: its description, by name.

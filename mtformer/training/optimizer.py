@@ -29,7 +29,7 @@ class _Adam(torch.optim.Adam):
 
 
 class _AdamW(_Adam, torch.optim.AdamW):
-    """AdamW likewise."""
+    """AdamW with the same interface."""
 
 
 def make_optimizers(

@@ -100,7 +100,7 @@ class RunFiles:
         return newest
 
     def _clean_up(self, saved: Checkpoint, state: TrainState) -> None:
-        """Set aside damaged checkpoints, and remove what a save that was killed has left, and of steps to repeat."""
+        """Set aside damaged checkpoints; remove those of steps to repeat, and the remains of a save that was killed."""
         checkpoint.set_aside_damaged(saved)
         self.remove_later(state)
         checkpoint.remove_others(saved.path, keep_last=self._settings.keep_last, keep_steps=state.best_steps)
@@ -168,7 +168,7 @@ class RunFiles:
         self._saved_step = -1
 
     def save(self, state: TrainState) -> None:
-        """Save a checkpoint, unless that of this step is saved."""
+        """Save a checkpoint, unless this step's is saved already."""
         if self._ranks.is_first:
             for journal in (self._journal, self.samples):
                 journal.sync()  # the lines of a step that is never repeated

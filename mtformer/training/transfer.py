@@ -35,7 +35,7 @@ def _languages(pair: LanguagePair) -> tuple[str, str]:
 
 
 def log_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> None:
-    """Log what fine-tuning starts from, and the defaults that it has of its own."""
+    """Log the model that fine-tuning starts from, and the defaults of fine-tuning."""
     name, directions = given.training.init_from, given.data.language_pairs
     is_known = translates(bundle, directions)
     if not is_known:

@@ -1,4 +1,4 @@
-"""Characters that a model does not know, and what stands for them: what looks or means the same."""
+"""Replacements for characters that a model does not know: those that look or mean the same."""
 
 import unicodedata
 from collections.abc import Callable, Collection
@@ -104,6 +104,6 @@ def known_characters(tokenizer: Tokenizer, language: str | None = None) -> Known
 
 
 def places_of_slots(tokenizer: Tokenizer, language: str) -> Places | None:
-    """Return what finds the places in a text of what slots will stand for; None without slots."""
+    """Return a function that finds the places in a text that get slots; None without slots."""
     find = partial(places_for_slots, language=language, n_tokens=tokenizer.n_src_tokens)
     return find if tokenizer.has_slots else None

@@ -183,7 +183,7 @@ def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
-    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source.
+    """Return options for a second attempt: a wider beam, less repetition, a length close to the source's.
 
     It returns all hypotheses of the beam.
     """

@@ -114,7 +114,7 @@ class Planner(SentencePlanner):
         return [leaf if slotted is None else slotted.shown for leaf, slotted in zip(leaves, of_leaves, strict=True)]
 
     def last_sentence(self, text: str) -> tuple[str, Tokenizer]:
-        """Return the last sentence of a text, and the tokenizer that puts before it what the model reads first.
+        """Return the last sentence of a text, and the tokenizer that puts the model's context before it.
 
         For a model that reads sentences alone, a text is one sentence.
         """

@@ -1,4 +1,4 @@
-"""What is translated instead of a text, and how it becomes the translation of that text."""
+"""Texts that are translated instead of another one, and how they become its translation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

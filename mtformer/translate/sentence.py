@@ -138,14 +138,14 @@ class SentencePlanner:
         return bool(lost or lost_numbers(text, whole, (self.src_lang, self.tgt_lang)))
 
     def _parts_of(self, text: str, slotted: Slotted) -> list[str]:
-        """Return what stands between the commas of a text; the whole text if one is in a term."""
+        """Return the parts of a text between commas; the whole text if one is in a term."""
         parts = slotted.parts
         if self.terms is not None and sum(len(self.terms.find(part)) for part in parts) != len(self.terms.find(text)):
             return [text]
         return parts
 
     def _plan_parts(self, parts: Sequence[str]) -> Plan[list[Translation]]:
-        """Translate what stands between the commas of a sentence that has more numbers than the model can keep."""
+        """Translate the parts between commas of a sentence that has more numbers than the model can keep."""
         joiner = ", " if is_written_with_spaces(self.tgt_lang) else "，"
         chosen = by_rank((yield from together(map(self._plan_part, parts))))
         return [_in_parts([*map(_without_end, before), last], joiner) for *before, last in chosen]
@@ -209,7 +209,7 @@ class SentencePlanner:
         return first if self.guard is None else (yield from self._plan_guarded(self.guard, text, first))
 
     def _plan_guarded(self, guard: Guard, text: str, first: list[Translation]) -> Plan[list[Translation]]:
-        """Search again, more strictly, if the best translation has problems, and keep what has fewer.
+        """Search again, more strictly, if the best translation has problems, and keep the one with fewer.
 
         Of all that the second search finds, what has the fewest problems counts, but not of samples. Then each
         translation is repaired where that is possible without the model, and gets notes on the problems left.

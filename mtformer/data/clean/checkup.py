@@ -191,7 +191,7 @@ class SourceCheck:
         return {rule: [example for _, example in found] for rule, found in self._examples.items()}
 
     def add(self, portion: Portion, judgement: Judgement) -> None:
-        """Add the next pairs, with what the rules for single pairs say of them."""
+        """Add the next pairs, with the judgements of the rules for single pairs."""
         rules = self.filters.corpus_rules(portion.pairs, judgement.rules)
         certainty = judgement.certainty.tolist()
         for rule, pair, line, certain in zip(rules, portion.pairs, portion.lines, certainty, strict=True):

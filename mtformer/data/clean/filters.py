@@ -36,7 +36,7 @@ LEARNED = (DIACRITICS, *CORRUPTIONS)  # the rules that a text teaches
 
 
 class Judgement(NamedTuple):
-    """What the rules for single pairs say of some pairs.
+    """The judgements of the rules for single pairs on some pairs.
 
     Attributes:
         rules: the name of the rule that drops each pair; None to keep it.

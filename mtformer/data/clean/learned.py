@@ -205,7 +205,7 @@ def _shares(text: Floats, copies: Sequence[Floats]) -> Floats:
 
 
 def _found(scores: Floats, limits: Floats) -> Floats:
-    """Return the share of pairs whose highest score is that of each way and exceeds its limit."""
+    """Return, for each kind of noise, the share of pairs for which it has the highest score, above its limit."""
     best = scores.argmax(axis=1)
     is_high = scores[np.arange(len(scores)), best] >= limits[best]
     return np.bincount(best[is_high], minlength=len(limits)) / len(scores)

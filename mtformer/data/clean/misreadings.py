@@ -18,7 +18,7 @@ _FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
 
 
 def _tables() -> Iterator[dict[int, str]]:
-    """Yield tables for ``str.translate`` that decode again what was written in one encoding and read in another."""
+    """Yield tables for ``str.translate`` that repair text written in one encoding and read in another."""
     for written, read in permutations(_ENCODINGS, 2):
         characters = bytes(range(128, 256))
         wrong, right = characters.decode(read, "replace"), characters.decode(written, "replace")
@@ -27,7 +27,7 @@ def _tables() -> Iterator[dict[int, str]]:
 
 
 class Misreadings:
-    """Finds and decodes again what was read in another encoding.
+    """Finds and repairs text that was read in the wrong encoding.
 
     A table of letters stands for each pair of encodings. Those that make words of the corpus of some of its texts are
     tried on others; one is applied where each letter that it changes fits its neighbours better then, as "ř" does

@@ -191,7 +191,7 @@ def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> _Fo
 
 
 def _places(passage: Passage) -> Iterator[int]:
-    """Yield where to try shifts: first at the beginning, then in the middle of what lies between."""
+    """Yield the places where shifts are tried: the beginning, then the middle of each remaining stretch."""
     length = passage.end - passage.first
     yield passage.first
     n_parts = 2

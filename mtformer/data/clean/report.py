@@ -252,7 +252,7 @@ class _Outcome(NamedTuple):
 
 
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, _Outcome]:
-    """Return what becomes of the pairs that repairs change."""
+    """Return the outcome for each pair that repairs change."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     rules = source.filters.rules([pair for pair, _ in found.values()])
@@ -264,7 +264,7 @@ def _cells(*texts: str) -> list[str]:
 
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
-    """Choose a name for each side of each source: that of its file, numbered where two are alike or one is reserved."""
+    """Choose a name for each side of each source: its file's, numbered where two are alike or one is reserved."""
     taken = {REJECTED, REALIGNED, REPAIRED, REPORT, VALUES}
     names = []
     for source in sources:

@@ -194,7 +194,7 @@ def _is_large(number: str) -> bool:
 
 
 def _codes(*languages: str) -> re.Pattern[str]:
-    """Return a pattern of what localized URLs differ in: ``/de/``, ``/en-us/``, ``de.``, ``_de.`` or ``?lang=de``."""
+    """Return a pattern of the parts that differ in localized URLs: ``/de/``, ``/en-us/``, ``de.`` or ``?lang=de``."""
     codes = "|".join(re.escape(base_language(code).casefold()) for code in languages)
     return re.compile(rf"(?<=[/=_-])(?:{codes})(?:[-_][a-z]{{2,4}})?(?:[/.]|(?=[?&#])|$)")
 

@@ -275,7 +275,7 @@ def _needs_scores(hypothesis: Hypothesis) -> bool:
 
 
 def _is_exact(options: SearchOptions, *, suppress: bool) -> bool:
-    """Tell whether CTranslate2's log probabilities are the model's: what forbids tokens changes those of all others."""
+    """Tell whether CTranslate2's log probabilities are the model's: forbidding tokens changes those of all others."""
     has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
     return not (suppress or has_rules)
 

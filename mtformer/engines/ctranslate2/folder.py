@@ -46,7 +46,7 @@ class ExportedModel:
 
 
 class _Settings(Stored):
-    """What ``mtformer.json`` says of the files beside it; see :func:`write_settings`."""
+    """The contents of ``mtformer.json``, which describes the files beside it; see :func:`write_settings`."""
 
     bundle: str
     quantization: str

@@ -88,7 +88,7 @@ class Tokenizer:
 
     @cached_property
     def has_slots(self) -> bool:
-        """Whether both vocabularies have tokens for what is kept in a translation; see :mod:`mtformer.text.slots`."""
+        """Whether both vocabularies have tokens for slots; see :mod:`mtformer.text.slots`."""
         return all(side.special_ids.unk not in side.ids(SLOTS) for side in (self.src, self.tgt))
 
     @cached_property
@@ -120,7 +120,7 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens, or that of the language with more of them."""
+        """The number of tokens; of two vocabularies, the larger one's."""
         return max(self.src_vocab_size, self.tgt_vocab_size)
 
     def encode_src(self, texts: Sequence[str]) -> list[list[int]]:

@@ -76,7 +76,7 @@ class _Exchange:
             yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
 
     def _find_syntax(self, element: int) -> None:
-        """Note what is no text in an element that is a choice of ICU."""
+        """Note the syntax, which is not translated, of an element that is a choice of ICU."""
         tokens = [(n, self.source.tokens[n]) for n in range(element + 1, self.source.end(element))]
         texts = [(n, start, end) for n, (kind, _, start, end) in tokens if kind is TokenKind.TEXT]
         parts = choice_parts("".join(self.source.text[start:end] for _, start, end in texts)) or []

@@ -197,7 +197,7 @@ def _is_whole(tokens: Sequence[Token], wanted: Sequence[Mark]) -> bool:
 
 
 def _left_open(marks: Sequence[Mark]) -> list[Mark]:
-    """Return what is left of opening and closing marks without the pairs that are nested."""
+    """Return the opening and closing marks that remain when nested pairs are removed."""
     left: list[Mark] = []
     for mark in marks:
         if mark.kind is Kind.CLOSE and left and (left[-1].kind, left[-1].pair) == (Kind.OPEN, mark.pair):

@@ -78,7 +78,7 @@ class Documents:
 
     @property
     def unit(self) -> str:
-        """What messages call a unit: a paragraph, if all documents are plain text."""
+        """The name of a unit in messages: a paragraph, if all documents are plain text."""
         names = {format_of(task.input.name).unit for task in self.tasks}
         return names.pop() if len(names) == 1 else "unit"
 

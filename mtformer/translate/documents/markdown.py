@@ -105,7 +105,7 @@ def _end_of_front_matter(text: str) -> int:
 
 
 def _outdented(text: str, starts: Sequence[int]) -> str:
-    """Return the lines that start at some places without the indentation of what extensions of Markdown contain."""
+    """Return the lines that start at some places, without the indentation inside of Markdown's extensions."""
     outdented, containers = [], list[int]()  # the open ones, by their own indentations
     fence, closing = "", 0  # of the code that is open, and the most indentation of its end
     for start, end in pairwise(starts):

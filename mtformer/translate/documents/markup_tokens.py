@@ -19,7 +19,7 @@ from mtformer.translate.markup.scanner import VOID, unescape
 
 
 class TokenKind(Enum):
-    """What a token is; OTHER is a comment, a declaration or the like."""
+    """The kinds of tokens; OTHER is a comment, a declaration or the like."""
 
     START = "start"
     END = "end"

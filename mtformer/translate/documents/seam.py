@@ -54,7 +54,7 @@ class Settings:
         return self.tgt_lang
 
     def require_source_language(self, named: str) -> None:
-        """Check the language that a file declares for its texts, if it is known what the model reads.
+        """Check the language that a file declares for its texts, if the model's source language is known.
 
         Raises:
             UserError: it is another one.

@@ -65,7 +65,7 @@ class PartialFile:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str] | None = None, name: Path | None = None) -> None:
-        """Take the file, the settings that its contents depend on, and what errors call it, if that is another file."""
+        """Take the file, the settings that its contents depend on, and its name in errors, if that differs."""
         target = path.resolve()
         self.path, self._target = name or path, target
         self.part = target.with_name(f"{target.name}.part")

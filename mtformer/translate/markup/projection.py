@@ -156,7 +156,7 @@ class Projection:
             chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, space))
 
     def _space(self, chunks: Sequence[_Chunk], text: str, otherwise: str) -> str:
-        """Return what goes before ``text`` of the translation: ``otherwise``, unless a mark is before it."""
+        """Return the separator before ``text`` of the translation: ``otherwise``, unless a mark is before it."""
         last = chunks[-1] if chunks else None
         if last and last.is_severed and text[:1].isalnum():
             return otherwise or " "
