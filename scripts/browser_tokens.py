@@ -7,7 +7,6 @@ exit status is 1 if there are differences.
 """
 
 import argparse
-import gzip
 import json
 import re
 import sys
@@ -33,7 +32,7 @@ from mtformer.config import SearchOptions
 from mtformer.runs.finding import find_model
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.page import assemble
-from mtformer.text.lines import without_surrogates
+from mtformer.text.lines import read_lines, without_surrogates
 from mtformer.text.marks import EMOJI, LONG_WORD, separators
 from mtformer.text.sentences import split_sentences
 from mtformer.text.slots import Slotted
@@ -315,8 +314,7 @@ def main() -> None:
     bundle = load_bundle(find_model(arguments.model))
     texts = [text for _, text in read_suite()]
     for path in arguments.files:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-            texts += (line.rstrip("\n") for line in islice(file, arguments.n // (2 * len(arguments.files))))
+        texts += islice(read_lines(path), arguments.n // (2 * len(arguments.files)))
     lines = texts[: arguments.n]
     lines += hostile_lines(arguments.n - len(lines), arguments.seed, texts)
     python = in_python(bundle.header, bundle.tokenizer, lines)

@@ -67,12 +67,17 @@ def spoil(content: bytes, number: int, path: Path) -> str:
     return kind
 
 
+def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Return the tensors of a safetensors file, which may be changed, and its metadata."""
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        return tensors, dict(file.metadata() or {})
+
+
 def renew_digest(path: Path) -> None:
     """Give the file at ``path`` the digest of its contents, where it is intact enough to have one."""
     try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            metadata = dict(file.metadata() or {})
+        tensors, metadata = read_tensors(path)
         metadata.pop("digest", None)
         value = digest(metadata, tensors)
     except Exception:
@@ -179,9 +184,7 @@ def spoil_json(rng: random.Random, value: Any) -> None:
 
 def spoil_tensors(rng: random.Random, path: Path) -> None:
     """Change values, types, shapes and names of tensors; the file itself stays intact."""
-    with safe_open(path, framework="pt") as file:
-        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        metadata = dict(file.metadata())
+    tensors, metadata = read_tensors(path)
     for _ in range(rng.choice((1, 1, 2, 5))):
         name = rng.choice(list(tensors))
         tensor = tensors[name]
@@ -211,9 +214,7 @@ def spoil_tensors(rng: random.Random, path: Path) -> None:
 
 def spoil_tokenizer(rng: random.Random, path: Path) -> None:
     """Change bytes of the SentencePiece model."""
-    with safe_open(path, framework="pt") as file:
-        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        metadata = dict(file.metadata())
+    tensors, metadata = read_tensors(path)
     model = bytearray(tensors["tokenizer.src"].numpy().tobytes())
     for _ in range(rng.choice((1, 1, 2, 5, 50))):
         place = rng.choice((rng.randrange(len(model)), len(model) - 1 - rng.randrange(300)))

@@ -272,11 +272,7 @@ def rows_of(
     waits: float | None = None
     if device:
         seconds, waits = training(shape, device, precision)
-    mfu = (
-        f"{100 * cost.flops / seconds / machine.flops:.1f} %"
-        if seconds
-        else f"{100 * cost.flops / cost.seconds / machine.flops:.1f} %"
-    )
+    mfu = f"{100 * cost.flops / (seconds or cost.seconds) / machine.flops:.1f} %"
     rows = [row(shape, f"update of {shape.max_tokens:,} tokens", cost, shape.max_tokens, seconds, waits, mfu)]
     for n, k in BATCHES if device is None or device.type == "cuda" else BATCHES[:1]:
         cost = step_cost(shape, machine, n_step, n, k, 64)

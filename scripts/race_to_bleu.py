@@ -172,8 +172,8 @@ class Race:
             from mtformer.export.huggingface import to_fast_tokenizer  # needs an extra of ours
 
             to_fast_tokenizer(tokenizer.src_model, max_length=512).save_pretrained(folder / "tokenizer")
-        programs = {"opennmt": ["-m", "onmt.bin.train", "-config"], "marian": [str(PEERS / "train_marian.py")]}
-        return [str(python), *programs.get(toolkit, [str(PEERS / "huggingface.py")]), "recipe.json"]
+        program = ["-m", "onmt.bin.train", "-config"] if toolkit == "opennmt" else [str(PEERS / f"{toolkit}.py")]
+        return [str(python), *program, "recipe.json"]
 
     def _train(self, name: str, command: list[str], times: float) -> None:
         """Train until the last mark is reached, or for ``times`` as long as ours; score each checkpoint."""

@@ -1,6 +1,7 @@
-"""Train Marian on the text of bench_training.py.
+"""Train Marian on the text of bench_training.py, or by a recipe of peer_recipes.py.
 
 usage: marian.py STEPS
+       marian.py RECIPE.json
 """
 
 import sys
@@ -8,8 +9,7 @@ from pathlib import Path
 
 import pymarian
 
-Path("marian_run").mkdir(exist_ok=True)
-options = {
+OPTIONS = {
     "type": "transformer",
     "train-sets": "train.pieces.en train.pieces.de",
     "vocabs": "vocab.yml vocab.yml",
@@ -37,9 +37,13 @@ options = {
     "cpu-threads": 2,
     "workspace": 8000,
     "disp-freq": 1,
-    "after-batches": int(sys.argv[1]),
+    "after-batches": sys.argv[1],
     "save-freq": 1_000_000,
     "overwrite": "",
     "seed": 1,
 }
-pymarian.Trainer(" ".join(f"--{key} {value}" for key, value in options.items())).train()
+if sys.argv[1].isdecimal():
+    Path("marian_run").mkdir(exist_ok=True)
+    pymarian.Trainer(" ".join(f"--{key} {value}" for key, value in OPTIONS.items())).train()
+else:
+    pymarian.Trainer(f"--config {sys.argv[1]}").train()
