@@ -20,6 +20,7 @@ from test_slots import IN_PLACE, STARTS
 
 import mtformer.browser
 import mtformer.explain
+import mtformer.support
 from mtformer.browser.patterns import in_javascript, patterns_script
 from mtformer.browser.tokenizer import TEXT_ASSETS, _language, character_rules
 from mtformer.bundle.header import Header
@@ -338,13 +339,13 @@ def test_the_rules_of_a_model_are_those_of_its_normalizer() -> None:
 )
 def test_the_scripts_of_a_page_declare_each_name_once(pattern: str) -> None:
     """The scripts of a lesson, of a translator's page with a model, and of that of a server."""
-    folders = [Path(str(package.__file__)).parent for package in (mtformer.browser, mtformer.explain)]
+    folders = [Path(str(package.__file__)).parent for package in (mtformer.browser, mtformer.explain, mtformer.support)]
     declared = re.compile(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
     paths = [path for folder in folders for path in sorted(folder.glob("*.js"))]
     texts = [
         path.read_text(encoding="utf-8")
         for path in paths
-        if re.fullmatch(rf"(?:{pattern})\.js", path.relative_to(folders[0].parent).as_posix())
+        if re.fullmatch(rf"(?:support/dom|{pattern})\.js", path.relative_to(folders[0].parent).as_posix())
     ]
     names = [name for text in (*texts, patterns_script()) for name in declared.findall(text)]
     assert {asset[1] for asset in TEXT_ASSETS if not isinstance(asset, str)} <= {path.name for path in paths}

@@ -5,7 +5,7 @@ _NAMES = ("words", "alternatives", "glossary", "files")
 # What assemble() takes, in order. The engine comes before them.
 TRANSLATOR_ASSETS = [
     ("mtformer.browser", "translator.css"),
-    ("mtformer.explain", "dom.js"),
+    ("mtformer.support", "dom.js"),
     *(("mtformer.browser", f"translator_{name}.js") for name in _NAMES),
     ("mtformer.browser", "translator.js"),
 ]

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
+from mtformer.cli.hints import spelled
 from mtformer.support.errors import UserError
 
 _FEWEST_SAMPLES = 20  # of a test: with n samples, no p-value is below 1 / (n + 1)
@@ -84,7 +85,7 @@ def _require_compatible(
     if scores.protocol is not None:
         chosen = "--protocol"
         refused |= {"--testset": test_set.testset, "--save": results.save, "--stress": scores.stress}
-        refused |= {f"--{name.replace('_', '-')}": True for name in search}
+        refused |= {spelled(name): True for name in search}
     elif scores.stress:
         chosen = "--stress"
         refused |= {"--output": results.output}

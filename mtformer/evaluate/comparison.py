@@ -21,7 +21,7 @@ from mtformer.support.errors import MtformerError
 from mtformer.support.progress import Progress
 
 ALPHA = 0.05  # the level of significance
-COMPARED = ("BLEU", "chrF2", "TER")
+_METRICS = ("BLEU", "chrF2", "TER")
 
 
 class Outcome(StrEnum):
@@ -89,7 +89,7 @@ class Comparison:
 
     Attributes:
         n_sentences: the size of the test set.
-        metrics: those that were asked for.
+        metrics: BLEU, chrF2 and TER.
     """
 
     n_sentences: int
@@ -115,7 +115,6 @@ def compare_systems(
     *,
     tgt_lang: str,
     tokenize: str = "auto",
-    metrics: Sequence[str] = COMPARED,
     n_resamples: int = 1_000,
     n_trials: int = 10_000,
     seed: int = 12_345,
@@ -133,7 +132,6 @@ def compare_systems(
         references: one or more references of each sentence: ``references[i][n]`` is the i-th reference of sentence n.
         tgt_lang: decides how words are counted.
         tokenize: sacreBLEU's tokenization for BLEU; ``auto`` goes by the language.
-        metrics: the names of those to test; each costs as much as the next.
         n_resamples: resampled test sets of the paired bootstrap.
         n_trials: trials of approximate randomization.
         seed: of both tests, at least 1; sacreBLEU takes 0 for no seed.
@@ -147,8 +145,8 @@ def compare_systems(
     baseline = systems[0][1]
     floors = [_least_p_value(baseline, texts) for _, texts in systems]
     compared = []
-    with _seeded(seed), Progress("testing", 2 * len(metrics), unit="tests") as progress:
-        for chosen in metrics:  # one by one, for the progress: each test starts from the seed again
+    with _seeded(seed), Progress("testing", 2 * len(_METRICS), unit="tests") as progress:
+        for chosen in _METRICS:  # one by one, for the progress: each test starts from the seed again
             metric = sacrebleu_metric(chosen, tgt_lang, tokenize, references=streams)
             signatures, results = [], []
             for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):

@@ -4,10 +4,9 @@ from typing import Any
 
 from mtformer.browser.pack import ENGINE_ASSETS, count_parameters, pack, weights_element
 from mtformer.bundle.format import Bundle
-from mtformer.explain.page import ALL_KINDS, ASSETS, Contents, Focus, Language, body_of, page_settings, title_of
+from mtformer.explain.page import ALL_KINDS, ASSETS, Contents, Focus, Language, assemble_page
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.support.errors import UserError
-from mtformer.support.page import assemble
 
 MAX_LESSON_BYTES = 20_000_000  # what one can send to a class
 _BASE64 = 4 / 3  # characters a byte, which is a weight
@@ -69,9 +68,8 @@ def render_lesson(
         "prefix": [candidate["token"]["id"] for candidate in chosen if candidate["forced"]],
         "why_not": first["why_not"],
     }
-    contents = Contents(explanation | page_settings(focus, language) | {"traces": [], "live": live})
-    body = body_of(text, language) + weights_element(packed)
-    return assemble(title_of(text), body, language=language, data=contents.at(), assets=_ASSETS, computes=True)
+    contents = Contents(explanation | {"traces": [], "live": live}, focus, language)
+    return assemble_page(text, language, contents.at(), _ASSETS, weights=weights_element(packed))
 
 
 def describe_lesson(bundle: Bundle) -> dict[str, Any]:

@@ -26,8 +26,6 @@ _SUBLAYERS = {
     "encoder": ("self_attention", "feed_forward"),
     "decoder": ("self_attention", "cross_attention", "feed_forward"),
 }
-
-
 # The stack and the sub-layer of each kind of attention, and whose tokens its queries and its keys are.
 _KINDS: dict[Kind, tuple[str, str, Side, Side]] = {
     "encoder": ("encoder", "self_attention", "source", "source"),
@@ -153,7 +151,7 @@ class _Recorder:
                 self._residual(residual, getattr(layer, sublayer), f"{stack}_layers.{number - 1}.{sublayer}")
         if not isinstance(norm, nn.Identity):
             self._enter(stack, None, "norm")
-            self._add(f"{stack} output", f"{_norm_formula(norm)} of the last layer", self._output(norm))
+            self._add(f"{stack} output", f"{type(norm).__name__} of the last layer", self._output(norm))
 
     def _embedding(self, stack: str, embedding: nn.Module, positions: nn.Module, first_layer: nn.Module) -> None:
         """Add the embeddings; modules that both sides share are called for the source first."""
@@ -166,12 +164,12 @@ class _Recorder:
         if isinstance(added, Tensor):
             self._add("positions", "PE[0 … n−1]", added)
             norm = getattr(self._model, f"{stack}_input_norm")
-            normalized = "" if isinstance(norm, nn.Identity) else f", {_norm_formula(norm)}"
+            normalized = "" if isinstance(norm, nn.Identity) else f", {type(norm).__name__}"
             self._add("x", f"E[ids]·√d_model + PE{normalized}", self._input(first_layer))
 
     def _residual(self, residual: Residual, sublayer: Any, name: str) -> None:
         """Add a sub-layer with the normalization before or after it, and the residual sum."""
-        formula = _norm_formula(residual.norm)
+        formula = type(residual.norm).__name__
         if residual.norm_first:
             self._add("norm", f"{formula} of x", self._output(residual.norm))
         read = "norm" if residual.norm_first else "x"
@@ -242,7 +240,3 @@ class _Recorder:
         """Return the output of a module at one of its calls, without the batch's dimension."""
         value: Tensor = self._calls[module][place].output[0]
         return value
-
-
-def _norm_formula(norm: nn.Module) -> str:
-    return type(norm).__name__

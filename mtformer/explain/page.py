@@ -4,6 +4,7 @@ import base64
 import html
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy as np
 from mtformer.explain.trace import KINDS, Kind, require_head
 from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
-from mtformer.support.page import MAX_PAGE_BYTES, assemble
+from mtformer.support.page import MAX_PAGE_BYTES, Asset, assemble
 
 Language = Literal["en", "zh"]
 
@@ -53,10 +54,14 @@ ALL_KINDS = Focus()
 
 
 _SCRIPTS = (
-    "words", "dom", "state", "data", "tokens", "matrix", "lines", "attention", "player", "flow", "steps", "tree",
+    "words", "state", "data", "tokens", "matrix", "lines", "attention", "player", "flow", "steps", "tree",
     "matrices", "vectors", "compare", "what_if", "explain",
 )  # fmt: skip
-ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]
+ASSETS = [
+    ("mtformer.explain", "explain.css"),
+    ("mtformer.support", "dom.js"),
+    *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS),
+]
 
 _NO_SCRIPT = "This page draws its pictures with JavaScript, which is turned off."
 _UNIT = 1e-4  # numbers are rounded to a multiple of this
@@ -96,13 +101,11 @@ def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS, language:
         UserError: the sentence is too long for a page.
     """
     text = explanation["traces"][0]["source"]["text"]
-    contents = Contents(explanation | page_settings(focus, language))
+    contents = Contents(explanation, focus, language)
     for level in _LEVELS:
         if contents.least_bytes(level) > MAX_PAGE_BYTES:
             continue
-        page = assemble(
-            title_of(text), body_of(text, language), language=language, data=contents.at(level), assets=ASSETS
-        )
+        page = assemble_page(text, language, contents.at(level), ASSETS)
         if len(page.encode()) <= MAX_PAGE_BYTES:
             return page
     raise UserError(
@@ -111,23 +114,24 @@ def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS, language:
     )
 
 
-def title_of(text: str) -> str:
-    """Return the title of the page about a sentence."""
-    return f"{text} · mtformer explain"
+def assemble_page(
+    text: str, language: Language, data: dict[str, Any], assets: Sequence[Asset], *, weights: str = ""
+) -> str:
+    """Return the page about a sentence, which scripts fill.
 
-
-def body_of(text: str, language: Language) -> str:
-    """Return the body of a page, which scripts fill."""
-    words = read_words() if language == "zh" else {}
-    return (
+    Args:
+        text: the sentence.
+        language: of the page.
+        data: what :meth:`Contents.at` returns.
+        assets: style sheets and scripts.
+        weights: an element with the weights of a model, if the page runs one.
+    """
+    body = (
         f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
-        f"<noscript><p>{words.get(_NO_SCRIPT, _NO_SCRIPT)}</p></noscript>"
+        f"<noscript><p>{data['words'].get(_NO_SCRIPT, _NO_SCRIPT)}</p></noscript>"
     )
-
-
-def page_settings(focus: Focus, language: Language) -> dict[str, Any]:
-    """Return the settings for scripts: the attention to show first, and the words of the page."""
-    return {"first": asdict(focus), "words": read_words() if language == "zh" else {}}
+    title = f"{text} · mtformer explain"
+    return assemble(title, body + weights, language=language, data=data, assets=assets, computes=bool(weights))
 
 
 def read_words() -> dict[str, str]:
@@ -140,8 +144,10 @@ def read_words() -> dict[str, str]:
 class Contents:
     """The contents of a page at each level. A matrix that several levels share is packed once."""
 
-    def __init__(self, explanation: dict[str, Any]) -> None:
-        self._explanation = explanation
+    def __init__(self, explanation: dict[str, Any], focus: Focus, language: Language) -> None:
+        """Add to an explanation the attention to show first, and the words of the page."""
+        words = read_words() if language == "zh" else {}
+        self._explanation = explanation | {"first": asdict(focus), "words": words}
         self._arrays: dict[int, np.ndarray] = {}  # by the identity of the nested lists
         self._packed: dict[tuple[int, _Level], dict[str, Any]] = {}
 

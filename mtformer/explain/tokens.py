@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from mtformer.explain.trace import Token
-from mtformer.model.architecture import SpecialIds
 from mtformer.text.slots import Slotted, readable
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import byte_of
@@ -55,20 +54,16 @@ class Spelling:
         return self._tokens(ids, self._tokenizer.tgt_tokens(ids), self._slotted.fillings)
 
     def _tokens(self, ids: Sequence[int], texts: Sequence[str], meanings: Mapping[str, str]) -> tuple[Token, ...]:
-        return _tokens(ids, [readable(text, meanings) for text in texts], self._tokenizer.special_ids)
-
-
-def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:
-    characters: list[str | None] = []
-    for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
-        spelled = list(run)
-        run_bytes = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
-        characters += _characters(run_bytes) if is_byte else [None] * len(spelled)
-    rows = zip(ids, texts, characters, strict=True)
-    return tuple(
-        Token(text, i, "special" if i in special_ids else "word" if byte_of(text) is None else "byte", character)
-        for i, text, character in rows
-    )
+        shown, special_ids = [readable(text, meanings) for text in texts], self._tokenizer.special_ids
+        characters: list[str | None] = []
+        for is_byte, run in groupby(shown, key=lambda text: byte_of(text) is not None):
+            spelled = list(run)
+            run_bytes = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
+            characters += _characters(run_bytes) if is_byte else [None] * len(spelled)
+        return tuple(
+            Token(text, i, "special" if i in special_ids else "word" if byte_of(text) is None else "byte", character)
+            for i, text, character in zip(ids, shown, characters, strict=True)
+        )
 
 
 def _characters(run: bytes) -> list[str | None]:

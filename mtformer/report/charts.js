@@ -2,7 +2,6 @@
 // a finger or the arrow keys; the cursor is shared by all charts with the same axis.
 "use strict";
 (() => {
-  const NAMESPACE = "http://www.w3.org/2000/svg";
   const HEIGHT = 220;
   const MARGIN = { left: 50, right: 12, top: 18, bottom: 26 };
   const DASHES = ["", "7 4", "2 3", "10 3 2 3", "4 2"]; // beside the colour, for those who cannot tell colours apart
@@ -10,18 +9,6 @@
   const view = { axis: "step", logarithmic: false, cursor: null };
   const charts = [];
 
-  const svg = (name, attributes = {}, text = "") => {
-    const element = document.createElementNS(NAMESPACE, name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    if (text !== "") element.textContent = text;
-    return element;
-  };
-  const html = (name, className = "", text = "") => {
-    const element = document.createElement(name);
-    if (className) element.className = className;
-    if (text !== "") element.textContent = text;
-    return element;
-  };
   const dash = (i) => DASHES[(i + Math.floor(i / 5)) % 5];
   const colour = (i) => `var(--series-${(i % 5) + 1})`;
   const number = (value, digits = 4) =>
@@ -64,8 +51,8 @@
       Object.assign(this, { figure, data, index: null });
       this.plot = svg("svg", { tabindex: 0, role: "application", "aria-roledescription": "chart" });
       this.plot.setAttribute("aria-label", `${data.title}. Left and right arrow keys read the values.`);
-      this.legend = html("ul", "legend");
-      this.readout = html("p", "readout");
+      this.legend = el("ul", { class: "legend" });
+      this.readout = el("p", { class: "readout" });
       figure.append(this.plot, this.legend, this.readout);
       this.places = []; // of the cursor, in the units of the axis
       this.plot.addEventListener("pointermove", (event) => this.point(event));
@@ -89,7 +76,7 @@
         ArrowLeft: current - 1, ArrowRight: current + 1, PageUp: current - 10, PageDown: current + 10, Home: 0, End: last,
       };
       if (event.key === "Escape") this.select(null);
-      else if (event.key in moves) this.select(Math.min(last, Math.max(0, moves[event.key])));
+      else if (event.key in moves) this.select(clamp(moves[event.key], 0, last));
       else return;
       event.preventDefault();
     }
@@ -128,7 +115,7 @@
       if (this.data.series.length === 1 && !pageData.namesRuns) return;
       this.data.series.forEach((series) => {
         const i = series.style;
-        const item = html("li");
+        const item = el("li");
         const sample = svg("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
         sample.append(svg("line", { class: "line", x1: 0, x2: 28, y1: 6, y2: 6, stroke: colour(i), "stroke-dasharray": dash(i) }));
         if (series.markers) sample.append(marker(i, 14, 6));
@@ -217,7 +204,7 @@
       this.readout.append(`${this.index === null ? "last: " : ""}step ${number(shown[0], 9)}, ${time(shown[1])}: `);
       values.forEach(([series, i, point], n) => {
         const away = point[0] === shown[0] ? "" : ` (step ${number(point[0], 9)})`;
-        this.readout.append(n ? " · " : "", this.data.series.length > 1 ? `${series.name} ` : "", html("b", "", number(point[2], this.data.digits ?? 4)), away);
+        this.readout.append(n ? " · " : "", this.data.series.length > 1 ? `${series.name} ` : "", el("b", {}, number(point[2], this.data.digits ?? 4)), away);
         if (this.index !== null) this.overlay.append(marker(i, this.toX(place(point)), this.toY(point[2]), 4.5));
       });
       if (this.index === null) return;
@@ -270,7 +257,7 @@
       const { left, right, top, bottom } = this.inner;
       const width = (right - left) / this.data.bars.length;
       this.overlay.append(svg("rect", { class: "cursor", fill: "none", x: left + (this.index + 0.06) * width, y: top, width: 0.88 * width, height: bottom - top }));
-      this.readout.replaceChildren(`${bar.text}: `, html("b", "", number(bar.value, 4)));
+      this.readout.replaceChildren(`${bar.text}: `, el("b", {}, number(bar.value, 4)));
     }
   }
 

@@ -16,7 +16,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _VOID = ("br", "input")
-_ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js")]
+_ASSETS = [
+    ("mtformer.report", "report.css"),
+    ("mtformer.support", "dom.js"),
+    *(("mtformer.report", name) for name in ("charts.js", "samples.js")),
+]
 
 
 class Html(str):

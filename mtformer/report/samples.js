@@ -7,17 +7,7 @@
   const { steps, sentences } = pageData.samples;
 
   // Segments are [text, differs]; text never becomes markup.
-  const fill = (element, segments, kind) => {
-    element.replaceChildren(
-      ...segments.map(([text, differs]) => {
-        if (!differs) return document.createTextNode(text);
-        const mark = document.createElement("mark");
-        mark.className = kind;
-        mark.textContent = text;
-        return mark;
-      }),
-    );
-  };
+  const marked = (segments, kind) => segments.map(([text, differs]) => (differs ? el("mark", { class: kind }, text) : text));
   const plain = (segments) => segments.map(([text]) => text).join("");
 
   const show = () => {
@@ -27,8 +17,8 @@
     sentences.forEach((versions, i) => {
       const card = document.querySelector(`#sample-${i}`);
       const [reference, hypothesis] = versions[at];
-      fill(card.querySelector(".reference"), reference, "missing");
-      fill(card.querySelector(".hypothesis"), hypothesis, "extra");
+      card.querySelector(".reference").replaceChildren(...marked(reference, "missing"));
+      card.querySelector(".hypothesis").replaceChildren(...marked(hypothesis, "extra"));
       const changed = at > 0 && plain(hypothesis) !== plain(versions[at - 1][1]);
       card.querySelector(".change").textContent = at === 0 ? "first validation" : changed ? "changed since the previous validation" : "unchanged since the previous validation";
     });

@@ -5,6 +5,7 @@ import os
 import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ def write_report(
             log.info("%s is still training: the page shows what there is", run.folder.path)
     with open_output(target) as file:  # opened first: a wrong path must not cost the work
         if len(runs) > 1:
-            file.write(_side_by_side(runs))
+            named = dict(zip(short_names([run.folder.path for run in runs]), runs, strict=True))
+            file.write(fitted(partial(_side_by_side, named)))
         else:
             file.write(page.render(runs[0], translate_test_set(runs[0], device) if with_test else None))
     return target
@@ -65,13 +67,8 @@ def refresh_report(folder: RunFolder, is_training: bool) -> None:
         log.warning("the report was not written: %s", error)
 
 
-def _side_by_side(runs: Sequence[Contents]) -> str:
+def _side_by_side(runs: Mapping[str, Contents], detail: Detail) -> str:
     """Return the page of several runs: their validation scores, their curves, and the settings that differ."""
-    named = dict(zip(short_names([run.folder.path for run in runs]), runs, strict=True))
-    return fitted(lambda detail: _page_of_several(named, detail))
-
-
-def _page_of_several(runs: Mapping[str, Contents], detail: Detail) -> str:
     charts = page.curves_side_by_side(runs, detail.points)
     thin = page.thinning_note(max((run.metrics for run in runs.values()), key=len), detail.points)
     states = [element("li", element("b", name), ": ", page.describe_state(run)) for name, run in runs.items()]

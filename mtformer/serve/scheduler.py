@@ -139,6 +139,14 @@ class _Call(NamedTuple):
     place: int = 0
     request: Request[Any] | None = None
 
+    @property
+    def cost(self) -> int:
+        """The approximate cost of the request, in tokens read or searched."""
+        if isinstance(self.request, SearchRequest):
+            return len(self.request.src)
+        assert isinstance(self.request, PairRequest)
+        return 1 + (len(self.request.src) + len(self.request.tgt)) // 8  # in one step, where a search takes many
+
 
 class Scheduler:
     """Threads that share the work of all jobs; see :mod:`mtformer.serve.turns` for the order.
@@ -269,7 +277,7 @@ class Scheduler:
         for charged, call in taken:
             balances[call.text.job] += charged
         for call in batch:
-            balances[call.text.job] -= _cost(call.request)
+            balances[call.text.job] -= call.cost
         with self._changed:
             for job, amount in balances.items():
                 self._waiting.settle(job, amount)
@@ -288,7 +296,7 @@ class Scheduler:
         start = time.monotonic()
         outcomes = _submit(engine, [call.request for call in calls if call.request is not None])
         seconds = time.monotonic() - start
-        n_tokens = sum(_cost(call.request) for call in calls if call.request is not None)
+        n_tokens = sum(call.cost for call in calls)
         with self._changed:  # the speed is the highest lately, since small batches and a busy machine are slower
             known = self._seconds_per_token.get(engine, math.inf)
             self._seconds_per_token[engine] = min(_FORGET * known, seconds / n_tokens)
@@ -312,8 +320,7 @@ class Scheduler:
         """Let requests wait for a thread, before those texts of their jobs that have not begun."""
         by_job: dict[Job[Any], list[Item[_Call]]] = {}
         for call in calls:
-            assert call.request is not None
-            by_job.setdefault(call.text.job, []).append(Item(_cost(call.request), call))
+            by_job.setdefault(call.text.job, []).append(Item(call.cost, call))
         if not by_job:
             return
         with self._changed:
@@ -327,18 +334,10 @@ def _within(calls: Sequence[_Call], budget: int) -> tuple[Sequence[_Call], Seque
     """Divide calls into those of a batch and the rest."""
     n_tokens = 0
     for i, call in enumerate(calls):
-        n_tokens += _cost(call.request)
+        n_tokens += call.cost
         if i and n_tokens > budget:
             return calls[:i], calls[i:]
     return calls, ()
-
-
-def _cost(request: Request[Any] | None) -> int:
-    """Return the approximate cost of a request, in tokens read or searched."""
-    if isinstance(request, SearchRequest):
-        return len(request.src)
-    assert isinstance(request, PairRequest)
-    return 1 + (len(request.src) + len(request.tgt)) // 8  # in one step, where a search takes many
 
 
 def _submit(engine: Engine, requests: Sequence[Request[Any]]) -> Sequence[Any]:

@@ -1,5 +1,5 @@
 "use strict";
-// What all parts of the page build with: elements, numbers as text, colours, choices.
+// What all pages build with: elements, numbers as text, colours, choices.
 
 const SVG = "http://www.w3.org/2000/svg";
 
