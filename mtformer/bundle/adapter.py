@@ -11,13 +11,13 @@ from pathlib import Path
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, reason_of, shown
+from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, load_with_reasons
 from mtformer.bundle.header import Header, first_problem
-from mtformer.bundle.peek import header_size
+from mtformer.bundle.peek import NotABundleError, header_size
 from mtformer.model.lora import adapted, adapter_shapes, merged
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
@@ -84,15 +84,7 @@ def load_adapter(path: Path) -> Adapter:
         raise UserError(f"{path} is a folder: name the file of the adapter in it")
     if not path.is_file():
         raise UserError(f"there is no adapter at {path}")
-    try:
-        return _load(path)
-    except (SafetensorError, OSError) as error:
-        reason = reason_of(error)
-    except ValidationError as error:
-        reason = f"this adapter's header is invalid: {first_problem(error)}"
-    except (ValueError, RuntimeError) as error:
-        reason = str(error)
-    raise UserError(f"{path}: {shown(reason)}")
+    return load_with_reasons(path, "adapter", _load)
 
 
 def load_adapted(base: Path | Bundle, adapter: Path, *, merge: bool = True) -> Bundle:
@@ -114,11 +106,13 @@ def _load(path: Path) -> Adapter:
     with safe_open(path, framework="pt") as file:
         metadata = dict(file.metadata() or {})
         if metadata.get("format") != _FORMAT:
-            raise ValueError(f"this is not an adapter that this version of mtformer reads, whose format is {_FORMAT}")
+            raise NotABundleError(
+                f"this is not an adapter that this version of mtformer reads, whose format is {_FORMAT}"
+            )
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     written = metadata.pop("digest", "")
     if written != digest(metadata, tensors) or not {"header", "base"} <= metadata.keys():
-        raise ValueError("this adapter is damaged: its contents are not those that were written")
+        raise ValueError("its contents are not those that were written")
     header = Header.model_validate_json(metadata["header"])
     return Adapter(_weights(tensors), header, metadata["base"], written)
 
@@ -127,9 +121,9 @@ def _weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the parameters among the tensors of a file."""
     for name, tensor in tensors.items():
         if not name.startswith(WEIGHT) or tensor.dtype != torch.float32 or tensor.dim() != 2:
-            raise ValueError(f"this adapter is damaged: {name} is not one of its parameters")
+            raise ValueError(f"{name} is not one of its parameters")
         if not tensor.isfinite().all():
-            raise ValueError(f"this adapter is damaged: {name} has values that are not finite")
+            raise ValueError(f"{name} has values that are not finite")
     # Copies: the tensors map the file, which Windows then does not replace when training writes a better one.
     return {name.removeprefix(WEIGHT): tensor.clone() for name, tensor in tensors.items()}
 

@@ -13,10 +13,10 @@ of all tensors with the model that the header describes before it allocates memo
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from pydantic import ValidationError
@@ -31,6 +31,8 @@ from mtformer.model.weights import require_shapes, weights, with_weights, withou
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 WEIGHT = "model."
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
@@ -98,15 +100,31 @@ def load_bundle(path: Path) -> Bundle:
         raise UserError(f"{path} is a model exported for CTranslate2; this takes the bundle that it was made from")
     if not path.is_file():
         raise UserError(f"there is no model at {path}")
+    return load_with_reasons(path, "bundle", _load)
+
+
+def load_with_reasons(path: Path, kind: str, load: Callable[[Path], T]) -> T:
+    """Return what a function reads from a safetensors file that may be damaged or hostile.
+
+    Args:
+        path: the file.
+        kind: what it should be, as messages call it.
+        load: reads it; its errors are the reasons why the file cannot be used.
+
+    Raises:
+        UserError: the file cannot be used; the message names it.
+    """
     try:
-        return _load(path)
+        return load(path)
     except (SafetensorError, OSError) as error:
-        reason = reason_of(error)
+        reason = _reason_of(error)
     except NotABundleError as error:
         reason = str(error)
+    except ValidationError as error:
+        reason = f"this {kind}'s header is invalid: {first_problem(error)}"
     except (ValueError, RuntimeError, UserError) as error:
-        reason = f"this bundle is damaged: {error}"
-    raise UserError(f"{path}: {shown(reason)}")
+        reason = f"this {kind} is damaged: {error}"
+    raise UserError(f"{path}: {_shown(reason)}")
 
 
 def _load(path: Path) -> Bundle:
@@ -136,10 +154,7 @@ def _read_header(metadata: Mapping[str, str]) -> Header:
     require_format(metadata)
     if "header" not in metadata:
         raise ValueError("it has no header")
-    try:
-        return Header.model_validate_json(metadata["header"])
-    except ValidationError as error:
-        raise NotABundleError(f"this bundle's header is invalid: {first_problem(error)}") from None
+    return Header.model_validate_json(metadata["header"])
 
 
 def _require_tensors(file: Any, header: Header) -> None:
@@ -198,13 +213,13 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
     return with_weights(header.architecture, parameters)
 
 
-def reason_of(error: SafetensorError | OSError) -> str:
+def _reason_of(error: SafetensorError | OSError) -> str:
     """Return the reason why a safetensors file cannot be used: the system's, such as missing permission, or its own."""
     of_system = getattr(error, "strerror", None)
     return f"it cannot be read: {of_system}" if of_system else f"this is not an intact safetensors file: {error}"
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """Make a message that may quote a hostile file safe for a terminal: one short line, without control characters."""
     line = (text.splitlines() or [""])[0]
     line = "".join(character if character.isprintable() else "?" for character in line)

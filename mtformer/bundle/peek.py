@@ -23,7 +23,7 @@ _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Recu
 
 
 class NotABundleError(ValueError):
-    """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
+    """The reason why a file is no bundle or adapter that this version reads; other errors mean that it is damaged."""
 
 
 def is_exported(path: Path) -> bool:
