@@ -143,7 +143,7 @@ class TorchEngine(BatchedEngine):
         decoders = self._decoders(requests, src, src_mask, n_copies)
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
-        limits = [_limit(request) for request in requests]
+        limits = [request.effective_limit for request in requests]
         processors = self._processors(requests, limits, options)
         constraints = [request.constraint for request in requests if request.constraint is not None]
         if constraints:  # of all requests or none: they are of the same width
@@ -194,11 +194,13 @@ class TorchEngine(BatchedEngine):
         self, requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions
     ) -> list[Processor]:
         """Return the rules of a search, in order."""
-        processors: list[Processor] = [NeverChoose(self._special_ids.never, self._device)]
-        if any(request.prefix for request in requests):
-            processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
         eos = self._special_ids.eos
-        return [*processors, EndAtLimits(limits, eos, self._device), *rules_of(options, eos)]
+        return [
+            NeverChoose(self._special_ids.never, self._device),
+            ForcePrefixes([request.prefix for request in requests], self._device),
+            EndAtLimits(limits, eos, self._device),
+            *rules_of(options, eos),
+        ]
 
     @torch.inference_mode()
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
@@ -236,9 +238,3 @@ def _width(request: SearchRequest) -> int:
     """Return the number of hypotheses that the search works on; more for a request with a constraint."""
     options, constraint = request.options, request.constraint
     return options.n_rows if constraint is None else constrained_width(options.beam_size, constraint)
-
-
-def _limit(request: SearchRequest) -> int:
-    """Return the maximum length of the hypotheses, which have room for the prefix and for the constraint."""
-    n_needed = 0 if request.constraint is None else request.constraint.max_tokens
-    return max(request.limit, len(request.prefix) + n_needed)

@@ -64,6 +64,12 @@ class SearchRequest(Request[list[Hypothesis]]):
     examples: Sequence[Example] = ()
     token_log_probs: bool = True
 
+    @property
+    def effective_limit(self) -> int:
+        """The limit, or more if the prefix and the constraint take more tokens."""
+        n_needed = 0 if self.constraint is None else self.constraint.max_tokens
+        return max(self.limit, len(self.prefix) + n_needed)
+
 
 @dataclass(frozen=True)
 class PairRequest(Request[R_co]):

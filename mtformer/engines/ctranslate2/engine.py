@@ -105,7 +105,7 @@ class CTranslate2Engine(BatchedEngine):
         if not isinstance(request, SearchRequest):
             longest = max(len(request.src), len(request.tgt) + 1)
         elif request.constraint is None:
-            longest = max(len(request.src), _limit(request) + 1)
+            longest = max(len(request.src), request.effective_limit + 1)
         else:
             raise UserError("CTranslate2 has no constraints: use --engine torch")
         longest += len(request.forced)
@@ -176,7 +176,7 @@ class CTranslate2Engine(BatchedEngine):
 
     def _corrected(self, request: SearchRequest, candidates: list[_Candidate], decode: _Decode) -> list[_Candidate]:
         """Return the candidates of one sentence, searched again where the others' limit or CTranslate2 spoiled them."""
-        limit = _limit(request)
+        limit = request.effective_limit
         if limit == 0:  # CTranslate2 chooses one token at least
             candidates = [_Candidate([], 0.0, [], is_exact=False)]
         elif any(len(candidate.ids) > limit for candidate in candidates):
@@ -187,7 +187,7 @@ class CTranslate2Engine(BatchedEngine):
 
     def _greedy(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
         """Return one candidate for each sentence."""
-        limits, n_forced = list(map(_limit, requests)), len(requests[0].forced)
+        limits, n_forced = [request.effective_limit for request in requests], len(requests[0].forced)
         log_probs: list[list[float]] = [[] for _ in requests]
 
         def take(step: Any) -> bool:
@@ -211,7 +211,7 @@ class CTranslate2Engine(BatchedEngine):
         n_finished = round(_PATIENCE * beam_size)
         results = self._model.search(
             requests,
-            max(map(_limit, requests)),
+            max(request.effective_limit for request in requests),
             suppress=suppress,
             beam_size=beam_size,
             num_hypotheses=n_finished,
@@ -234,7 +234,7 @@ class CTranslate2Engine(BatchedEngine):
         change the order, all candidates are returned.
         """
         is_complete = not (request.prefix or request.forced)
-        is_complete = is_complete and all(len(candidate.ids) < _limit(request) for candidate in candidates)
+        is_complete = is_complete and all(len(candidate.ids) < request.effective_limit for candidate in candidates)
         best = list(candidates)
         if is_complete:
             penalty = request.options.penalty
@@ -278,11 +278,6 @@ def _is_exact(options: SearchOptions, *, suppress: bool) -> bool:
     """Tell whether CTranslate2's log probabilities are the model's: forbidding tokens changes those of all others."""
     has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
     return not (suppress or has_rules)
-
-
-def _limit(request: SearchRequest) -> int:
-    """Return the maximum length of the hypotheses, which have room for the prefix."""
-    return max(request.limit, len(request.prefix))
 
 
 def _ranked(hypotheses: Sequence[Hypothesis], request: SearchRequest) -> list[Hypothesis]:
