@@ -41,7 +41,8 @@ class Terms:
             raise UserError(f"terms_mode {mode}: it is {', '.join(MODES[:-1])} or {MODES[-1]}")
         self.mode = mode
         self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
-        self._glossary = glossary = _normalized(glossary, tokenizer)
+        as_written = ((term.src, tokenizer.tgt.normalize(term.tgt)) for term in glossary.terms)  # by the model
+        self._glossary = glossary = Glossary(as_written)
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
         self._tgt_texts = _tgt_texts(tokenizer, tgt_lang)
         with_spaces = is_written_with_spaces(tgt_lang)
@@ -126,11 +127,6 @@ def _tgt_texts(tokenizer: Tokenizer, tgt_lang: str) -> TokenTexts:
     if tokenizer.markers is not None:  # they spell nothing
         tokens = ["" if token in MARKERS else token for token in tokens]
     return TokenTexts(tokens, tokenizer.special_ids, word_rule(tgt_lang))
-
-
-def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:
-    """Return a glossary with translations as the model writes them."""
-    return Glossary((term.src, tokenizer.tgt.normalize(term.tgt)) for term in glossary.terms)
 
 
 def _spell(text: str, tokenizer: Tokenizer) -> Spellings | None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.flow import Flow, Role, between_tags
-from mtformer.translate.documents.html import attribute_blocks, language_edits, role_in_html, without_tags
+from mtformer.translate.documents.html import page
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_html, read_xml
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
@@ -67,9 +67,7 @@ def _part(archive: Archive, name: str, kind: str, settings: Settings) -> TextDoc
             if "<!ENTITY" in text:
                 raise
             source = read_html(text, title)  # which readers of books accept as well
-        flow = Flow(source, partial(role_in_html, source), Writer("<br/>", between_tags))
-        blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
-        return TextDocument(text, encoding, settings, blocks, language_edits(source, settings))
+        return page(source, encoding, settings, Writer("<br/>", between_tags))
     source = read_xml(text, title)
     if kind == "package":
         return TextDocument(text, encoding, settings, (), _language(source, settings))

@@ -1,7 +1,7 @@
 """HTML: inline elements become tags of a unit; all others separate sentences."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -47,7 +47,16 @@ def role_in_html(source: MarkupSource, number: int) -> Role:
     return role
 
 
-def attribute_blocks(source: MarkupSource) -> Iterator[Block]:
+def page(
+    source: MarkupSource, encoding: str, settings: Settings, writer: Writer, lines: Container[int] = frozenset()
+) -> TextDocument:
+    """Return a page of HTML or XHTML, given its tokens; ``writer`` and ``lines`` are those of its :class:`.Flow`."""
+    flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
+    blocks = [*_without_tags(source, flow.blocks()), *_attribute_blocks(source)]
+    return TextDocument(source.text, encoding, settings, blocks, _language_edits(source, settings))
+
+
+def _attribute_blocks(source: MarkupSource) -> Iterator[Block]:
     """Yield the attributes that readers see, such as descriptions of images."""
     number = 0
     while number < len(source.tokens):
@@ -75,7 +84,7 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
             yield from Block.of((begin, stop), [Text(unescape(source.text[begin:stop]))], _ATTRIBUTE)
 
 
-def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
+def _without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield blocks; in elements that cannot contain tags, line breaks become a slash or a line end."""
     tags = (token for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE)
     starts = {token.end: _ONE_LINE[token.name] for token in tags}
@@ -84,7 +93,7 @@ def without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Bloc
         yield block if line_break is None else replace(block, writer=Writer(line_break, between_tags))
 
 
-def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
+def _language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the edits that set the language of the page, and its text direction."""
     for kind, name, start, end in source.tokens:
         if kind is TokenKind.START and name == "html" and not settings.bilingual:
@@ -113,6 +122,4 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         if token.kind is TokenKind.START and token.name == "textarea"
     }
     writer = Writer("<br>", lambda text, format: between_tags(text).replace("\u00a0", "&nbsp;"))
-    flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
-    blocks = [*without_tags(source, flow.blocks()), *attribute_blocks(source)]
-    return TextDocument(text, encoding, settings, blocks, language_edits(source, settings))
+    return page(source, encoding, settings, writer, lines)

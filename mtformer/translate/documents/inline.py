@@ -238,21 +238,16 @@ def texts(text: str) -> Iterator[Text]:
 
 def _breaks(tokens: Sequence[Token]) -> list[int]:
     """Return the places of the marks that separate sentences."""
-    lines, after = [], ""
-    for place in range(len(tokens) - 1, -1, -1):
-        token = tokens[place]
-        if isinstance(token, Text) and token.text.strip():
-            after = token.text
-        elif isinstance(token, Mark) and token.kind in (Kind.LINE, Kind.BREAK):
-            lines.append((place, after))
-    breaks, before = [], ""
-    for place, token in enumerate(tokens):
-        if isinstance(token, Text) and token.text.strip():
-            before = token.text
-        elif lines and lines[-1][0] == place:
-            _, after = lines.pop()
-            if isinstance(token, Mark) and (token.kind is Kind.BREAK or ends_sentence(before, after)):
-                breaks.append(place)
+    breaks: list[int] = []
+    between: list[tuple[int, Kind]] = []  # the marks since the last text
+    before = ""
+    for place, token in enumerate([*tokens, Text("")]):
+        if isinstance(token, Mark):
+            between.append((place, token.kind))
+        elif token.text.strip() or place == len(tokens):
+            separating = (Kind.LINE, Kind.BREAK) if ends_sentence(before, token.text) else (Kind.BREAK,)
+            breaks += [at for at, kind in between if kind in separating]
+            between, before = [], token.text
     return breaks
 
 

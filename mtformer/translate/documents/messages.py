@@ -91,8 +91,6 @@ def read_json(content: bytes, settings: Settings) -> TextDocument:
         tree = json.loads(text.removeprefix(_BOM), object_pairs_hook=_Members)
     except ValueError as error:
         raise UserError(f"{settings.name} is not JSON: {error}") from None
-    except RecursionError:
-        raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
     spans = (match.span("text") for match in _JSON_STRING.finditer(text) if match["colon"] is None)
@@ -135,8 +133,6 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
     text, encoding = decoded(content, settings.name)
     try:
         values = list(_yaml_values(text.removeprefix(_BOM)))
-    except RecursionError:
-        raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
     except yaml.YAMLError as error:
         raise UserError(f"{settings.name} is not YAML: {' '.join(str(error).split())}") from None
     roots = [event for event, depth, is_key in values if is_key and depth == 1]
