@@ -281,7 +281,7 @@ def test_zip_bombs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.M
         patch.setattr(seam, "MAX_UNITS", 1)
         assert translated(word(formatted), "a.docx")
         twice = with_part(word(formatted), "word/footer1.xml", parts(word(formatted))["word/document.xml"])
-        with pytest.raises(UserError, match=r"a\.docx has more than 1 texts, and is refused"):
+        with pytest.raises(UserError, match=r"a\.docx has more than 1 units, and is refused"):
             translated(twice, "a.docx")
     monkeypatch.setattr(archive, "MAX_PART_BYTES", 2**19)
     with pytest.raises(

@@ -140,7 +140,7 @@ class ArchiveDocument:
         for name, part in parts:
             self.units += part.units
             if len(self.units) > MAX_UNITS:
-                raise UserError(f"{archive.name} has more than {MAX_UNITS:,} texts, and is refused")
+                raise UserError(f"{archive.name} has more than {MAX_UNITS:,} units, and is refused")
             self._parts.append((name, part))
 
     def with_translations(self, translations: Sequence[str]) -> bytes:
