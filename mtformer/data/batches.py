@@ -147,11 +147,6 @@ class Plan(Sequence[PlannedBatch]):
         return Plan(self.order, self.bounds[numbers], self.lengths[numbers])
 
     @property
-    def n_rows(self) -> np.ndarray:
-        """The number of pairs in each batch: (B,)."""
-        return self.bounds[:, 1] - self.bounds[:, 0]
-
-    @property
     def checksum(self) -> int:
         """A number that changes when any batch or their order does."""
         checksum = 0

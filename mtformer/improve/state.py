@@ -65,7 +65,6 @@ class State:
     """The record of an improvement.
 
     Attributes:
-        folder: where its files are.
         outcomes: those of the stages that are finished, by name.
         step_cost: the time of an update of the student over that of the baseline; None until it is measured.
     """
@@ -80,7 +79,6 @@ class State:
         Raises:
             UserError: it was started with other inputs, or cannot be read.
         """
-        self.folder = folder
         self._path = folder / "state.json"
         saved = self._read()
         if saved is None or not saved.outcomes:  # the run of the baseline notices what has changed since it was started

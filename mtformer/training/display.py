@@ -4,9 +4,8 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from mtformer.config import Config
 from mtformer.runs.contents import METRIC_NAMES
@@ -142,80 +141,59 @@ class ValidationTable:
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample[:3])
 
 
-class Writer(Protocol):
-    """Receives metrics during training."""
-
-    def write(self, step: int, values: dict[str, float]) -> None:
-        """Record the values of a step."""
-
-    def close(self) -> None:
-        """Flush and close."""
+Writer = Callable[[int, dict[str, float]], object]  # records the values of a step
 
 
-class TensorBoardWriter:
-    """Writes the files that ``tensorboard --logdir runs`` shows."""
-
-    def __init__(self, folder: RunFolder, first_step: int) -> None:
-        """Hide the values of ``first_step`` and later steps in earlier files: they will be repeated."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder.tensorboard), purge_step=first_step)
-
-    def write(self, step: int, values: dict[str, float]) -> None:
-        """Record the values of a step."""
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, step)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Flush and close."""
-        self._writer.close()
-
-
-class WandbWriter:
-    """Sends metrics to Weights & Biases, to the project in ``WANDB_PROJECT`` or else to ``mtformer``."""
-
-    def __init__(self, folder: RunFolder, config: Config) -> None:
-        """Start a run, or resume the one that belongs to the folder."""
-        import wandb
-
-        file = folder.wandb_id
-        if not file.is_file():
-            write_text(file, secrets.token_hex(4))
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "mtformer"),
-            name=config.run.name,
-            id=file.read_text(encoding="utf-8"),
-            resume="allow",
-            dir=folder.path,
-            config=config.model_dump(mode="json"),
-        )
-
-    def write(self, step: int, values: dict[str, float]) -> None:
-        """Record the values of a step."""
-        self._run.log(values, step=step)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self._run.finish()
-
-
-class LogWriter:
-    """Logs metrics as JSON objects on stderr."""
-
-    def write(self, step: int, values: dict[str, float]) -> None:
-        """Record the values of a step."""
-        log.info("metrics of step %d", step, extra={"metrics": {"step": step, **values}})
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def make_writers(config: Config, folder: RunFolder, first_step: int) -> list[Writer]:
-    """Return the writers that ``config`` names, for a run whose next step is ``first_step``."""
-    writers: list[Writer] = [LogWriter()] if logs.is_json() else []
+def make_writers(config: Config, folder: RunFolder, first_step: int, stack: ExitStack) -> list[Writer]:
+    """Return the writers that ``config`` names, for a run whose next step is ``first_step``; ``stack`` closes them."""
+    writers: list[Writer] = [_log_metrics] if logs.is_json() else []
     if "tensorboard" in config.training.log_to:
-        writers.append(TensorBoardWriter(folder, first_step))
+        writers.append(_tensorboard(folder, first_step, stack))
     if "wandb" in config.training.log_to:
-        writers.append(WandbWriter(folder, config))
+        writers.append(_wandb(folder, config, stack))
     return writers
+
+
+def _log_metrics(step: int, values: dict[str, float]) -> None:
+    """Log metrics as a JSON object on stderr."""
+    log.info("metrics of step %d", step, extra={"metrics": {"step": step, **values}})
+
+
+def _tensorboard(folder: RunFolder, first_step: int, stack: ExitStack) -> Writer:
+    """Write the files that ``tensorboard --logdir runs`` shows.
+
+    The values of ``first_step`` and later steps in earlier files are hidden: they will be repeated.
+    """
+    from torch.utils.tensorboard import SummaryWriter
+
+    board = SummaryWriter(str(folder.tensorboard), purge_step=first_step)
+    stack.callback(board.close)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            board.add_scalar(name, value, step)
+        board.flush()
+
+    return write
+
+
+def _wandb(folder: RunFolder, config: Config, stack: ExitStack) -> Writer:
+    """Send metrics to Weights & Biases, to the project in ``WANDB_PROJECT`` or else to ``mtformer``.
+
+    A run starts there, or the one that belongs to the folder is resumed.
+    """
+    import wandb
+
+    file = folder.wandb_id
+    if not file.is_file():
+        write_text(file, secrets.token_hex(4))
+    run = wandb.init(
+        project=os.environ.get("WANDB_PROJECT", "mtformer"),
+        name=config.run.name,
+        id=file.read_text(encoding="utf-8"),
+        resume="allow",
+        dir=folder.path,
+        config=config.model_dump(mode="json"),
+    )
+    stack.callback(run.finish)
+    return lambda step, values: run.log(values, step=step)

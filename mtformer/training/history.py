@@ -186,13 +186,10 @@ def _conditions(config: Config) -> dict[str, JsonValue]:
 
 
 def _mixing(config: Config) -> dict[str, JsonValue]:
-    """Return the weights and tags of sources, and which of them are general, if there are any."""
-    weights: list[JsonValue] = [source.weight for source in config.data.train]
-    tags: list[JsonValue] = [source.tag for source in config.data.train]
-    general: list[JsonValue] = [source.general for source in config.data.train]
-    mixing: dict[str, JsonValue] = {"data.train.weight": weights} if set(weights) != {1.0} else {}
-    mixing |= {"data.train.tag": tags} if any(tags) else {}
-    return mixing | ({"data.train.general": general} if any(general) else {})
+    """Return the weights and tags of sources, and which of them are general, unless all have the defaults."""
+    defaults = {"weight": 1.0, "tag": None, "general": False}
+    values = {key: [getattr(source, key) for source in config.data.train] for key in defaults}
+    return {f"data.train.{key}": given for key, given in values.items() if set(given) != {defaults[key]}}
 
 
 def _circumstances(provenance: Provenance) -> dict[str, JsonValue]:

@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -97,8 +97,7 @@ def train(
             stack.callback(notify, False)
         with ExitStack() as writers:
             if ranks.is_first:
-                made = make_writers(trainer.config, folder, trainer.state.step + 1)
-                trainer.files.writers = [writers.enter_context(closing(writer)) for writer in made]
+                trainer.files.writers = make_writers(trainer.config, folder, trainer.state.step + 1, writers)
             reason = trainer.fit()
         trainer.data.end()
         if trainer.state.step > first_step:  # else the run was complete, as it has said

@@ -190,8 +190,8 @@ class RunFiles:
         if self._ranks.is_first:
             step = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)}
             self._journal.write(step | values)
-            for writer in self.writers:
-                writer.write(state.step, values)
+            for write in self.writers:
+                write(state.step, values)
 
 
 def _is_intact(bundle: Path) -> bool:

@@ -137,12 +137,9 @@ class Classifier(NamedTuple):
             is_good = np.asarray((scores < thresholds).all(axis=1))
         return cls(weights, shares, thresholds)
 
-    def scores(self, features: Features) -> Floats:
-        """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
-        return _scores(features, self.weights)
-
 
 def _scores(features: Features, weights: Floats) -> Floats:
+    """Return the log odds of pairs for being corrupted in each way, if half of all were, of shape (pairs, ways)."""
     return features @ weights[:-1] + weights[-1]
 
 
@@ -310,7 +307,7 @@ class LearnedRules:
             places = np.flatnonzero(halves == half)
             if len(places):
                 encoded = self._encoder.encode([pairs[place] for place in places.tolist()])
-                scores[places] = self._classifier.scores(teacher.features(encoded))
+                scores[places] = _scores(teacher.features(encoded), self._classifier.weights)
         return scores
 
     def corruptions(self, scores: Floats, names: Collection[str]) -> tuple[list[str | None], Floats]:

@@ -122,7 +122,8 @@ def align(score: Scorer, log_odds: Floats) -> list[Passage]:
                 before = passages[place - 1].shift or 0 if place else 0
                 if found := _find_shift(score, len(log_odds), passage, before):
                     is_changed = True
-                    _extend(costs.setdefault(found.shift, np.full(len(log_odds), _MOST)), score, found)
+                    shift, start = found
+                    _extend(costs.setdefault(shift, np.full(len(log_odds), _MOST)), score, shift, start)
         if not is_changed:
             return _with_exact_borders(passages, costs)
 
@@ -164,16 +165,12 @@ def find_passages(costs: dict[int, Floats]) -> list[Passage]:
     return passages
 
 
-class _Found(NamedTuple):
-    """A shift that makes translations of the lines from ``first`` to ``end``."""
+def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> tuple[int, int] | None:
+    """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage.
 
-    shift: int
-    first: int
-    end: int
-
-
-def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> _Found | None:
-    """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage."""
+    Returns:
+        a shift that makes translations of some lines, and the first of these; None if there is none.
+    """
     for first in _places(passage):
         end = min(first + _TRIED, passage.end)
         for reach in _REACHES:
@@ -186,7 +183,7 @@ def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> _Fo
             scores = np.concatenate([score(sources[part], targets[part]) for part in parts])
             means = np.clip(scores, -_MOST, _MOST).reshape(len(shifts), -1).mean(axis=1)
             if means.min() <= -_LEAST_GAIN:
-                return _Found(int(shifts[means.argmin()]), first, end)
+                return int(shifts[means.argmin()]), first
     return None
 
 
@@ -200,18 +197,18 @@ def _places(passage: Passage) -> Iterator[int]:
         n_parts *= 2
 
 
-def _extend(costs: Floats, score: Scorer, found: _Found) -> None:
-    """Score the lines of a shift, and those before and after them as long as most are translations."""
-    shift, lowest, highest = found.shift, max(0, -found.shift), len(costs) - max(0, found.shift)
+def _extend(costs: Floats, score: Scorer, shift: int, start: int) -> None:
+    """Score lines at a shift, in both directions from ``start`` as long as most are translations."""
+    lowest, highest = max(0, -shift), len(costs) - max(0, shift)
 
     def score_between(first: int, end: int) -> bool:
         costs[first:end] = score(np.arange(first, end), np.arange(first, end) + shift)
         return bool(np.clip(costs[first:end], -_MOST, _MOST).mean() < 0)
 
-    for first in range(found.first, highest, _AT_ONCE):
+    for first in range(start, highest, _AT_ONCE):
         if not score_between(first, min(first + _AT_ONCE, highest)):
             break
-    for end in range(found.first, lowest, -_AT_ONCE):
+    for end in range(start, lowest, -_AT_ONCE):
         if not score_between(max(lowest, end - _AT_ONCE), end):
             break
 
