@@ -64,12 +64,10 @@ class Visitor(NamedTuple):
     """A sentence that a visitor types.
 
     Attributes:
-        topic: what is special about it, such as ``contraction``.
         src: the English sentence.
         accepted: a pattern of its acceptable translations.
     """
 
-    topic: str
     src: str
     accepted: re.Pattern[str]
 
@@ -81,7 +79,7 @@ class Visitor(NamedTuple):
 def visitors(tgt_lang: str) -> list[Visitor]:
     """Return the sentences of ``visitors.tsv``, in which ``(a|b)`` stands for *a* or *b*."""
     column = {"de": "german", "zh": "chinese"}[tgt_lang]
-    return [Visitor(row["topic"], src, _alternatives(row[column])) for src, row in LEXICON.visitors.items()]
+    return [Visitor(src, _alternatives(row[column])) for src, row in LEXICON.visitors.items()]
 
 
 def _alternatives(text: str) -> re.Pattern[str]:

@@ -65,7 +65,7 @@ class HeatMap:
         return cls(
             trace.source.tokens if attention.kind == "encoder" else trace.decoder_input,
             trace.decoder_input if attention.kind == "decoder" else trace.source.tokens,
-            trace.attention(attention.kind, layer=attention.layer, head=head),
+            attention.of_head(head),
         )
 
     def draw(self, columns: int) -> list[str]:

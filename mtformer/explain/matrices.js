@@ -21,13 +21,8 @@ function matricesSection(trace, leftOut) {
       ),
     ];
   }
-  const groups = [];
-  for (const block of trace.matrices) {
-    const title = groupTitle(block);
-    if (groups.at(-1)?.title !== title) groups.push({ title, blocks: [] });
-    groups.at(-1).blocks.push(block);
-  }
-  const panels = groups.map(({ title, blocks }) => layerPanel(trace, title, blocks));
+  const groups = grouped(trace.matrices, groupTitle);
+  const panels = groups.map(({ key, blocks }) => layerPanel(trace, key, blocks));
   const intro = el(
     "p",
     {},
@@ -36,6 +31,17 @@ function matricesSection(trace, leftOut) {
     ),
   );
   return [el("div", { class: "columns" }, intro, modelMap(groups, panels)), panels];
+}
+
+/** Groups of neighbouring blocks with the same key. */
+function grouped(blocks, keyOf) {
+  const groups = [];
+  for (const block of blocks) {
+    const key = keyOf(block);
+    if (groups.at(-1)?.key !== key) groups.push({ key, blocks: [] });
+    groups.at(-1).blocks.push(block);
+  }
+  return groups;
 }
 
 function groupTitle({ stack, side, layer }) {
@@ -57,23 +63,16 @@ function modelMap(groups, panels) {
     el(
       "div",
       { class: "stack", role: "group", "aria-label": name },
-      groups
-        .map((group, index) => ({ group, panel: panels[index] }))
-        .filter(
-          ({
-            group: {
-              blocks: [first],
-            },
-          }) => (first.side === "source") === (side === "source"),
-        )
-        .map(({ group, panel }) =>
+      groups.map(
+        ({ key, blocks }, index) =>
+          blocks[0].side === side &&
           el(
             "button",
-            { class: `map-part ${group.blocks[0].stack}`, onclick: () => open(panel) },
-            el("span", {}, group.title),
-            el("span", { class: "small muted" }, mapHint(group.blocks)),
+            { class: `map-part ${blocks[0].stack}`, onclick: () => open(panels[index]) },
+            el("span", {}, key),
+            el("span", { class: "small muted" }, mapHint(blocks)),
           ),
-        ),
+      ),
     );
   return el(
     "div",
@@ -133,12 +132,7 @@ function layerPanel(trace, title, blocks) {
 }
 
 function layerBody(trace, blocks) {
-  const groups = [];
-  for (const block of blocks) {
-    if (groups.at(-1)?.[0].sublayer !== block.sublayer) groups.push([]);
-    groups.at(-1).push(block);
-  }
-  return groups.map((members) => sublayerBody(trace, members));
+  return grouped(blocks, ({ sublayer }) => sublayer).map((group) => sublayerBody(trace, group.blocks));
 }
 
 /** The matrices of a sub-layer; those with heads all show the head that is chosen here. */

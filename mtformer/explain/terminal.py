@@ -10,7 +10,7 @@ from mtformer.config import SearchOptions
 from mtformer.explain.explanation import AttentionChange, Changes, Explanation, Snapshot, compare
 from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
-from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
+from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace
 from mtformer.support.terminal import escaped, fixed, text_width, wrap
 
 _TITLES: dict[Kind, str] = {
@@ -118,7 +118,7 @@ def _attention(trace: Trace, view: View) -> Iterator[str]:
         of_kinds = [attention for attention in trace.attentions if attention.kind in focus.kinds]
         chosen = [attention for attention in of_kinds if focus.layer in (None, attention.layer)]
     else:
-        chosen = [find_attention(trace.attentions, kind, _layer(trace, kind, focus)) for kind in focus.kinds]
+        chosen = [trace.find_attention(kind, _layer(trace, kind, focus)) for kind in focus.kinds]
     for attention in chosen:
         n_heads = len(attention.weights)
         is_open = view.all_attention and focus.head is None
@@ -229,11 +229,10 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
         yield ""
         yield from view.wrap(f"{_TITLES[change.kind]}. Layer {change.layer}, head {change.head}.")
         yield from view.wrap(LEGEND)
-        maps = [
-            HeatMap.of(trace, find_attention(trace.attentions, change.kind, change.layer), change.head)
-            for trace in (a, b)
-        ]
-        yield from maps[0].beside(maps[1], view.columns)
+        left, right = (
+            HeatMap.of(trace, trace.find_attention(change.kind, change.layer), change.head) for trace in (a, b)
+        )
+        yield from left.beside(right, view.columns)
 
 
 def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:

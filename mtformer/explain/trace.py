@@ -80,6 +80,11 @@ class Attention:
     name: str
     weights: np.ndarray
 
+    def of_head(self, head: int | None) -> np.ndarray:
+        """Return the weights (Q, K) of a head, from 1; None for the mean of all."""
+        mean: np.ndarray = self.weights.mean(axis=0) if head is None else self.weights[head - 1]
+        return mean
+
 
 @dataclass(frozen=True)
 class Node:
@@ -322,9 +327,19 @@ class AttentionTrace:
         Raises:
             UserError: there is no such layer or head.
         """
-        weights = find_attention(self.attentions, kind, layer, head).weights
-        mean: np.ndarray = weights.mean(axis=0) if head is None else weights[head - 1]
-        return mean
+        return self.find_attention(kind, layer, head).of_head(head)
+
+    def find_attention(self, kind: Kind, layer: int, head: int | None = None) -> Attention:
+        """Return the attention of ``kind`` in ``layer``, which must have ``head``.
+
+        Raises:
+            UserError: there is no such layer or head.
+        """
+        if kind not in KINDS:
+            raise UserError(f"there is no attention {kind!r}; there are {', '.join(KINDS)}")
+        of_kind = {attention.layer: attention for attention in self.attentions if attention.kind == kind}
+        require_head(kind, layer, head, n_layers=max(of_kind), n_heads=len(of_kind[1].weights))
+        return of_kind[layer]
 
 
 @dataclass(frozen=True, repr=False)
@@ -342,19 +357,6 @@ class Trace(AttentionTrace):
         for step in plain["steps"]:
             step["input"] = list(range(step["number"]))
         return plain
-
-
-def find_attention(attentions: Sequence[Attention], kind: Kind, layer: int, head: int | None = None) -> Attention:
-    """Return the attention of ``kind`` in ``layer``.
-
-    Raises:
-        UserError: there is no such layer, or no such head in it.
-    """
-    if kind not in KINDS:
-        raise UserError(f"there is no attention {kind!r}; there are {', '.join(KINDS)}")
-    of_kind = {attention.layer: attention for attention in attentions if attention.kind == kind}
-    require_head(kind, layer, head, n_layers=max(of_kind), n_heads=len(of_kind[1].weights))
-    return of_kind[layer]
 
 
 def require_head(kind: Kind, layer: int, head: int | None, *, n_layers: int, n_heads: int) -> None:

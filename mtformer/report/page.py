@@ -1,7 +1,6 @@
 """The page of one run, and its charts, as the data that ``charts.js`` draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mtformer.config import LanguagePair
@@ -34,7 +33,7 @@ class _Series(NamedTuple):
 class _Chart(NamedTuple):
     title: str
     series: tuple[_Series, ...]
-    options: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = {}
 
 
 _CHARTS = (
