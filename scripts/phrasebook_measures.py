@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.phrasebook import german_words
+from phrasebook_forms import forms, pronoun_forms
+
 from mtformer.phrasebook.lexicon import LEXICON, Entry, Name, senses
 from mtformer.phrasebook.meaning import NounPhrase, Pronoun, Sentence
 from mtformer.phrasebook.numerals import form
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, clauses_of, entries, held_out, phrases_of
-
-WORDS = LANGUAGES | {"de": german_words}  # the modules that know the forms of words
 
 _Span = tuple[int, int]  # start and end, in characters
 
@@ -87,18 +86,16 @@ def _alternatives(text: str) -> re.Pattern[str]:
 
 
 def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozenset[str]]:
-    forms = WORDS[tgt_lang].forms
     for entry in entries(saying.meaning) if isinstance(saying.meaning, Sentence) else ():
         if _tells_senses_apart(entry, tgt_lang):
-            words = frozenset(word for word in forms(entry) if _count(word, tgt))
+            words = frozenset(word for word in forms(entry, tgt_lang) if _count(word, tgt))
             if words:
                 yield words
 
 
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
     """Return whether the language has different words for the senses of the English word."""
-    forms = WORDS[language].forms
-    return any(forms(entry).isdisjoint(forms(sense)) for sense in senses(entry))
+    return any(forms(entry, language).isdisjoint(forms(sense, language)) for sense in senses(entry))
 
 
 def _count(word: str, text: str) -> int:
@@ -128,44 +125,43 @@ def _expressed(saying: Saying, language: str) -> list[_Span | None]:
     """Return where the sentence in ``language`` expresses each part of the meaning."""
     assert isinstance(saying.meaning, Sentence)
     text = saying.text(language)
-    forms = list(_forms(saying.meaning, language))
-    places: list[_Span | None] = [None] * len(forms)
-    for place in sorted(range(len(forms)), key=lambda place: -max(map(len, forms[place]), default=0)):
-        matches = [match.span() for match in _pattern(forms[place], language).finditer(text)] if forms[place] else []
+    parts = list(_forms(saying.meaning, language))
+    places: list[_Span | None] = [None] * len(parts)
+    for place in sorted(range(len(parts)), key=lambda place: -max(map(len, parts[place]), default=0)):
+        matches = [match.span() for match in _pattern(parts[place], language).finditer(text)] if parts[place] else []
         places[place] = matches[0] if len(matches) == 1 else None
         for start, end in matches:  # a longer word first: 老 is also part of 老虎
             text = text[:start] + "\n" * (end - start) + text[end:]
     return places
 
 
-def _pattern(forms: set[str], language: str) -> re.Pattern[str]:
-    words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
-    return re.compile(words if language == "zh" else rf"\b(?:{words})\b", re.IGNORECASE)
+def _pattern(words: set[str], language: str) -> re.Pattern[str]:
+    alternatives = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return re.compile(alternatives if language == "zh" else rf"\b(?:{alternatives})\b", re.IGNORECASE)
 
 
 def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
     """Yield the forms that each part of the meaning may have, the same parts in every language."""
-    module = WORDS[language]
     for entry in entries(meaning):
-        yield module.forms(entry)
+        yield forms(entry, language)
     for clause in clauses_of(meaning):
         if clause.time:
-            yield {clause.time.form(language)}
+            yield forms(clause.time, language)
         for phrase in phrases_of(clause):
             yield _head_forms(phrase, language)
             if phrase.count:
                 yield {form(phrase.count, language, digits=phrase.digits)}
             if isinstance(phrase.owner, Pronoun):
-                yield module.pronoun_forms(phrase.owner)
+                yield pronoun_forms(phrase.owner, language)
 
 
 def _head_forms(phrase: NounPhrase, language: str) -> set[str]:
     """Return the forms of a name or pronoun; :func:`entries` has the nouns."""
     match phrase.head:
         case Name() as name:
-            return {name.form(language)}
+            return forms(name, language)
         case Pronoun.IT:
             return {"it" if language == "en" else LANGUAGES[language].pronoun(phrase)} - {""}
         case Pronoun() as pronoun:
-            return WORDS[language].pronoun_forms(pronoun)
+            return pronoun_forms(pronoun, language)
     return set()

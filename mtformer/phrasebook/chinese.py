@@ -1,8 +1,6 @@
 """Chinese: from meaning to characters. Time, place, verb, object; particles mark tense, negation and questions."""
 
-import re
-
-from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.lexicon import Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -23,7 +21,7 @@ from mtformer.phrasebook.meaning import (
 )
 from mtformer.phrasebook.numerals import form
 
-_PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
+PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
 _LINKS = {Link.AND: "，", Link.BUT: "，但是", Link.BECAUSE: "，因为", Link.THAT: "", Link.ASKING: ""}
 _WHEN = "什么时候"
 _FRONTED = {  # the second clause comes first: the conjunctions of both clauses
@@ -265,7 +263,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
         case Pronoun.IT:
             return pronoun(phrase)
         case Pronoun():
-            return _PRONOUNS[phrase.head]
+            return PRONOUNS[phrase.head]
         case Name():
             return phrase.head.chinese
     noun = phrase.head
@@ -274,7 +272,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
     gap = _relative(phrase)
     measure = "些" if phrase.plural else noun.measure
     if phrase.owner:
-        owner = phrase.owner.chinese if isinstance(phrase.owner, Name) else _PRONOUNS[phrase.owner]
+        owner = phrase.owner.chinese if isinstance(phrase.owner, Name) else PRONOUNS[phrase.owner]
         if "body" in noun.kinds:
             return f"自己的{words}"
         if phrase.adjective and phrase.adjective.chinese.endswith("的"):
@@ -320,22 +318,3 @@ def _relative(phrase: NounPhrase) -> str:
         return time + _predicate(clause, clause.verb, whether=False) + "的"
     past = _doing(clause, clause.verb, clause.verb.chinese)
     return _phrase(clause.subject) + time + past + "的"
-
-
-def forms(entry: Entry) -> set[str]:
-    """Return the forms of a noun, verb or adjective."""
-    match entry:
-        case Noun():
-            return {entry.chinese}
-        case Adjective():
-            return {entry.chinese, entry.chinese_predicate}
-        case Verb():
-            patterns = [entry.chinese, entry.chinese_past, entry.chinese_progressive, entry.chinese_cannot]
-            patterns += [pattern.replace("去", "回") for pattern in patterns]  # home
-            return {part for pattern in patterns for part in re.split("[~#@了]", pattern)} - {"", "给", "把"}
-    return set()
-
-
-def pronoun_forms(pronoun: Pronoun) -> set[str]:
-    """Return the one form of a personal pronoun."""
-    return {_PRONOUNS[pronoun]}

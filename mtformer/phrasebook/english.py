@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
+from mtformer.phrasebook.lexicon import Name, Noun, Phrase, doubled, english_plural
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -25,9 +25,9 @@ from mtformer.phrasebook.meaning import (
 )
 from mtformer.phrasebook.numerals import form
 
-_SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict=True))
-_OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
-_POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
+SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict=True))
+OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
+POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
 _ASKING: dict[Asked | None, str] = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
 _PARTICLES = "up|on|off|away|out|along"  # these follow a pronoun; along follows any object
 _LINKS = {
@@ -230,7 +230,7 @@ def _phrase(phrase: Phrasal | None, *, as_subject: bool = False) -> str:
 def _noun_phrase(phrase: NounPhrase, *, as_subject: bool) -> str:
     match phrase.head:
         case Pronoun():
-            return (_SUBJECTS if as_subject else _OBJECTS)[phrase.head]
+            return (SUBJECTS if as_subject else OBJECTS)[phrase.head]
         case Name():
             return phrase.head.id
     if phrase.det is Det.HOW_MUCH:
@@ -244,7 +244,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
     if isinstance(phrase.owner, Name):
         return f"{phrase.owner.id}'s"
     if phrase.owner:
-        return _POSSESSIVES[phrase.owner]
+        return POSSESSIVES[phrase.owner]
     if phrase.count:
         return form(phrase.count, "en", digits=phrase.digits)
     determiners = {
@@ -271,21 +271,3 @@ def _relative(phrase: NounPhrase) -> str:
     if phrase.relative_role == "subject":
         return f" who {auxiliary} {_predicate(clause, main_verb)}"
     return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, main_verb)}"
-
-
-def forms(entry: Entry) -> set[str]:
-    """Return the forms of a noun, verb or adjective, without the particle of verbs such as *pick up*."""
-    match entry:
-        case Noun():
-            return {entry.word, entry.english_plural} - {""}
-        case Adjective():
-            return {entry.word}
-        case Verb():
-            verb = entry.word.split()[0]
-            return {verb, third_person(verb), progressive(verb), entry.english_past, entry.english_participle}
-    return set()
-
-
-def pronoun_forms(pronoun: Pronoun) -> set[str]:
-    """Return the forms of a personal pronoun, the possessive included."""
-    return {_SUBJECTS[pronoun], _OBJECTS[pronoun], _POSSESSIVES[pronoun]}

@@ -3,16 +3,16 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Verb
+from mtformer.phrasebook.lexicon import Name, Noun, Verb
 from mtformer.phrasebook.meaning import Det, NounPhrase, Pronoun
 from mtformer.phrasebook.numerals import form
 
 # Articles and endings by case for m, f, n and plural.
 THE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
-_EIN_ENDINGS = {"nom": "- e - e", "acc": "en e - e", "dat": "em er em en"}  # ein, kein, mein
+EIN_ENDINGS = {"nom": "- e - e", "acc": "en e - e", "dat": "em er em en"}  # ein, kein, mein
 _WEAK = {"nom": "e e e en", "acc": "en e e en", "dat": "en en en en"}  # adjectives after der
 _MIXED = {"nom": "er e es en", "acc": "en e es en", "dat": "en en en en"}  # after ein
-_STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # after nothing, and those of dieser, welcher
+STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # after nothing, and those of dieser, welcher
 GENDERS = ("m", "f", "n", "pl")
 
 PRONOUNS = {
@@ -20,7 +20,7 @@ PRONOUNS = {
     "acc": dict(zip(Pronoun, "mich dich ihn sie es uns sie wen was".split(), strict=True)),
     "dat": dict(zip(Pronoun, "mir dir ihm ihr ihm uns ihnen wem was".split(), strict=True)),
 }
-_POSSESSIVES = dict(zip(Pronoun, "mein dein sein ihr sein unser ihr wessen -".split(), strict=True))
+POSSESSIVES = dict(zip(Pronoun, "mein dein sein ihr sein unser ihr wessen -".split(), strict=True))
 IT = {"m": "er", "f": "sie", "n": "es"}
 
 # Present tense: ich, du, er, and the plural of wir and sie; and the past of sein.
@@ -71,25 +71,25 @@ def imperative(verb: Verb) -> str:
 
 def determiner_of(phrase: NounPhrase, case: str, gender: int, *, negated: bool) -> tuple[str, dict[str, str]]:
     """Return the determiner and the adjective endings that follow it."""
-    ein_ending = _EIN_ENDINGS[case].split()[gender].strip("-")
-    der_ending = _STRONG[case].split()[gender]
+    ein_ending = EIN_ENDINGS[case].split()[gender].strip("-")
+    der_ending = STRONG[case].split()[gender]
     if negated:
         return f"kein{ein_ending}", _MIXED
     if isinstance(phrase.owner, Name):
         name = phrase.owner.german
-        return f"{name}'" if name.endswith(("s", "x", "z")) else f"{name}s", _STRONG
+        return f"{name}'" if name.endswith(("s", "x", "z")) else f"{name}s", STRONG
     if phrase.owner:
-        return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
+        return f"{POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
     if phrase.count:
-        return form(phrase.count, "de", digits=phrase.digits), _STRONG
+        return form(phrase.count, "de", digits=phrase.digits), STRONG
     determiners = {
         Det.A: (f"ein{ein_ending}", _MIXED),
         Det.THE: (THE[case].split()[gender], _WEAK),
         Det.THIS: (f"dies{der_ending}", _WEAK),
         Det.WHICH: (f"welch{der_ending}", _WEAK),
-        Det.HOW_MANY: ("wie viele", _STRONG),
+        Det.HOW_MANY: ("wie viele", STRONG),
     }
-    return determiners.get(phrase.det, ("", _STRONG))
+    return determiners.get(phrase.det, ("", STRONG))
 
 
 def noun_form(noun: Noun, case: str, *, plural: bool) -> str:
@@ -99,25 +99,3 @@ def noun_form(noun: Noun, case: str, *, plural: bool) -> str:
             return noun.german
         return noun.german_plural + ("n" if case == "dat" and not noun.german_plural.endswith(("n", "s")) else "")
     return noun.german_plural if noun.weak and case != "nom" else noun.german
-
-
-def forms(entry: Entry) -> set[str]:
-    """Return the distinct forms of a noun, verb or adjective."""
-    match entry:
-        case Noun():
-            return {entry.german, entry.german_plural, noun_form(entry, "dat", plural=True)} - {""}
-        case Adjective():
-            endings = {ending for case in _STRONG.values() for ending in case.split()}
-            return {entry.german, *(entry.german_stem + ending for ending in endings)}
-        case Verb():
-            singular = (present(entry.german, person, False, entry.german_third) for person in (1, 2, 3))
-            finite = {*singular, entry.german, imperative(entry)}
-            return finite | {entry.prefix + form for form in finite} | {entry.german_participle}
-    return set()
-
-
-def pronoun_forms(pronoun: Pronoun) -> set[str]:
-    """Return the forms of a personal pronoun, the possessive included."""
-    endings = {ending for case in _EIN_ENDINGS.values() for ending in case.replace("-", "").split()} | {""}
-    possessives = {_POSSESSIVES[pronoun] + ending for ending in endings}
-    return {words[pronoun] for words in PRONOUNS.values()} | possessives

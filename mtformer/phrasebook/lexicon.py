@@ -207,10 +207,6 @@ class Invariable(Entry):
     german: str
     chinese: str
 
-    def form(self, language: str) -> str:
-        """Return the form in ``en``, ``de`` or ``zh``."""
-        return {"en": self.id, "de": self.german, "zh": self.chinese}[language]
-
 
 @dataclass(frozen=True, eq=False)
 class Name(Invariable):
