@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtformer.data.arrays import Ragged
 from mtformer.search.engine import Example
 from mtformer.support.errors import UserError
 from mtformer.support.progress import Progress
@@ -47,18 +48,15 @@ class FuzzyMatches:
                 texts = [memory.pair(number)[0] for number in range(start, min(start + _AT_ONCE, len(memory)))]
                 rows += [np.array(self._own(ids), np.int32) for ids in tokenizer.encode_src(texts)]
                 progress.advance(len(texts))
-        self._ends = np.cumsum([0, *map(len, rows)])
-        self._tokens = np.concatenate(rows) if rows else np.zeros(0, np.int32)
+        self._tokens = _joined(rows)  # of each text
         self._index(rows)
 
     def _index(self, rows: Sequence[NDArray[np.int32]]) -> None:
         """List the texts that contain each token, and weight rare tokens higher."""
-        distinct = list(map(np.unique, rows))
-        tokens = np.concatenate([np.zeros(0, np.int32), *distinct])
-        texts = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, distinct)))
-        self._texts = texts[np.argsort(tokens, kind="stable")]
+        distinct = _joined(list(map(np.unique, rows)))
+        tokens, texts = distinct.values, np.repeat(np.arange(len(rows), dtype=np.int32), distinct.lengths)
         counts = np.bincount(tokens, minlength=self._tokenizer.src_vocab_size)
-        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self._texts = Ragged.of_lengths(texts[np.argsort(tokens, kind="stable")], counts)  # with each token
         self._weights = np.log((1 + len(rows)) / (1 + counts))
         self._sums = np.bincount(texts, self._weights[tokens], minlength=len(rows))
 
@@ -69,14 +67,14 @@ class FuzzyMatches:
             ids: those of the text, as the model reads it.
         """
         own = self._own(ids)
-        similar = [(similarity(own, self._row(number)), number) for number in self._candidates(own)]
+        similar = [(similarity(own, self._tokens[number].tolist()), number) for number in self._candidates(own)]
         matches = dict[tuple[str, str], tuple[FuzzyMatch, Example]]()
         for value, number in sorted(similar, key=lambda candidate: (-candidate[0], candidate[1])):
             if value < self._least or len(matches) == _N_MATCHES:
                 break
             pair = self._memory.pair(number)
             [tgt] = self._tokenizer.encode_tgt([pair[1]])
-            src = (*self._tokenizer.prefixes.src, *self._row(number), self._tokenizer.special_ids.eos)
+            src = (*self._tokenizer.prefixes.src, *self._tokens[number].tolist(), self._tokenizer.special_ids.eos)
             if max(len(src), len(tgt)) <= self._max_length and pair not in matches:
                 matches[pair] = FuzzyMatch(*pair, value), (src, tuple(tgt[:-1]))
         return list(matches.values())
@@ -84,7 +82,7 @@ class FuzzyMatches:
     def _candidates(self, own: Sequence[int]) -> list[int]:
         """Return the indices of the texts that share the most tokens with a text, weighted by rarity."""
         distinct = sorted(set(own))
-        lists = [self._texts[self._starts[token] : self._starts[token + 1]] for token in distinct]
+        lists = [self._texts[token] for token in distinct]
         if not sum(map(len, lists)):
             return []
         weights = self._weights[distinct]
@@ -95,13 +93,13 @@ class FuzzyMatches:
         best = np.argpartition(-overlap, min(_N_COMPARED, len(overlap) - 1))[:_N_COMPARED]
         return [int(number) for number in best if shared[number] > 0]
 
-    def _row(self, number: int) -> list[int]:
-        row: list[int] = self._tokens[self._ends[number] : self._ends[number + 1]].tolist()
-        return row
-
     def _own(self, ids: Sequence[int]) -> Sequence[int]:
         """Return the ids of a text without its prefix and EOS."""
         return ids[len(self._tokenizer.prefixes.src) : -1]
+
+
+def _joined(rows: Sequence[NDArray[np.int32]]) -> Ragged:
+    return Ragged.of_lengths(np.concatenate([np.zeros(0, np.int32), *rows]), np.array(list(map(len, rows)), np.int64))
 
 
 def similarity(first: Sequence[Any], second: Sequence[Any]) -> float:

@@ -13,7 +13,7 @@ from mtformer.config.sources import MULTIPLE, SOURCE_KINDS
 from mtformer.data.clean.seen import hashes
 from mtformer.data.sources.parallel import ParallelText, source_name
 from mtformer.support.errors import UserError
-from mtformer.support.progress import Progress
+from mtformer.support.progress import watched
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.pairs import Drops
 from mtformer.text.tokenizer.vocabulary import normalize
@@ -41,8 +41,8 @@ class TranslationMemory:
         if {src_lang, tgt_lang} & {MULTIPLE, UNDETERMINED}:
             raise UserError("a translation memory needs both languages: name them with --from and --to")
         source, drops = memory_source(memory, src_lang, tgt_lang), Drops()
-        with Progress("reading the translation memory", unit="pairs") as progress:
-            read = cls(_pairs(ParallelText([source], src_lang, tgt_lang), drops, progress))
+        examples = ParallelText([source], src_lang, tgt_lang).examples(drops)
+        read = cls((src, tgt) for src, tgt, _ in watched(examples, "reading the translation memory", "pairs"))
         if warning := drops.warning(source_name(source), len(read)):
             log.warning("%s", warning)
         elif not len(read):
@@ -95,9 +95,3 @@ def memory_source(memory: str | Path, src_lang: str, tgt_lang: str) -> Source:
         return parse_source(str(memory), src_lang, tgt_lang)
     path = Path(memory)
     return TmxFile(tmx=path) if ".tmx" in path.suffixes else TsvFile(tsv=path)
-
-
-def _pairs(text: ParallelText, drops: Drops, progress: Progress) -> Iterator[tuple[str, str]]:
-    for src, tgt, _ in text.examples(drops):
-        yield src, tgt
-        progress.advance(1)
