@@ -59,8 +59,6 @@ class Pair:
     """A text and its translation, and the tokens of their parts.
 
     Attributes:
-        src: the text.
-        tgt: the translation.
         sources: the ids of each part of the text, EOS last.
         targets: those of each part of the translation, without EOS.
         src_spans: where all source tokens but EOS stand in the text.
@@ -71,8 +69,6 @@ class Pair:
         slotted: for each part, the sentence that it is of, with its slots.
     """
 
-    src: str
-    tgt: str
     sources: list[Sequence[int]] = field(default_factory=list)
     targets: list[Sequence[int]] = field(default_factory=list)
     src_spans: list[Span] = field(default_factory=list)
@@ -126,7 +122,7 @@ class Pairing:
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
         sentences = self._of_lines(src, tgt)
-        pair = Pair(src, tgt, forced=self.tokenizer.prefixes.tgt)
+        pair = Pair(forced=self.tokenizer.prefixes.tgt)
         of_src, of_tgt = ([each.src for each in sentences], [each.tgt for each in sentences])
         places = zip(sentences, _located(of_src, src), _located(of_tgt, tgt), strict=True)
         for (src_part, tgt_part, before), src_places, tgt_places in places:
@@ -193,8 +189,6 @@ class Pairing:
             tgt_sizes = cut_alike(tgt_tokens, src_sizes)
         sources = [[*prefix, *part] for part in _parts(src_ids, src_sizes)]
         return Pair(
-            src,
-            tgt,
             [[*part, tokenizer.special_ids.eos] for part in sources],
             _parts(tgt_ids, tgt_sizes),
             _without_slots(

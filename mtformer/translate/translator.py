@@ -225,15 +225,13 @@ class Translator(Planner):
             raise UserError("stream takes an iterable of lines: write stream([text]) for a single one")
         if at_once < 1:
             raise UserError(f"stream: at_once = {at_once}: it is a number of lines, at least 1")
-        return self._streamed(iter(lines), at_once, on_progress)
+        remaining, numbers = iter(lines), count(1)
 
-    def _streamed(
-        self, lines: Iterator[str], at_once: int, on_progress: Callable[[int], object] | None
-    ) -> Iterator[list[Translation]]:
-        n_lines = 0
-        while texts := list(islice(lines, at_once)):
-            yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
-            n_lines += len(texts)
+        def translated() -> Iterator[list[Translation]]:
+            while texts := list(islice(remaining, at_once)):
+                yield from self.translate(texts, numbers=islice(numbers, len(texts)), on_progress=on_progress)
+
+        return translated()
 
     def align(self, sources: Iterable[str], translations: Iterable[str]) -> "list[Alignment]":
         """Find which words of each source the words of its translation come from.

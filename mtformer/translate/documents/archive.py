@@ -68,7 +68,7 @@ class Archive:
             if _PASSWORD in content:
                 raise UserError(f"{name} has a password: save it without one")
             raise UserError(f"{name} is a file of Office 97 to 2003: save it in the current format")
-        self._content, self.name = content, name
+        self.name = name
         self._n_packed = self._n_unpacked = 0  # bytes of the parts that have been read
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
