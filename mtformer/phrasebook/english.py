@@ -149,17 +149,16 @@ def _base(clause: Clause) -> str:
 
 def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
     """Return the auxiliary (or "") and the rest of the verb; negation and questions need an auxiliary."""
-    person, plural = _agreement(clause.subject)
+    is_third = _agreement(clause.subject) == (3, False)
+    do = "does" if is_third else "do"
     needs_auxiliary = clause.negated or inverted
     if clause.modal is Modal.CAN:
         return "can", _base(clause)
     if clause.modal is Modal.MUST:
         return "must", _base(clause)
     if clause.modal is Modal.WANT:
-        wants = "wants" if (person, plural) == (3, False) else "want"
-        if needs_auxiliary:
-            return _do(person, plural), f"want to {_base(clause)}"
-        return "", f"{wants} to {_base(clause)}"
+        auxiliary, want = (do, "want") if needs_auxiliary else ("", "wants" if is_third else "want")
+        return auxiliary, f"{want} to {_base(clause)}"
     if clause.tense is Tense.FUTURE:
         return "will", _base(clause)
     if clause.verb is None:
@@ -169,22 +168,17 @@ def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
     if clause.tense is Tense.PROGRESSIVE:
         return _be(clause), f"{progressive(first)} {particle}"
     if clause.tense is Tense.PERFECT:
-        has = "has" if (person, plural) == (3, False) else "have"
-        return has, f"{clause.verb.english_participle} {particle}"
+        return "has" if is_third else "have", f"{clause.verb.english_participle} {particle}"
     if needs_auxiliary:
-        return "did" if clause.tense is Tense.PAST else _do(person, plural), clause.verb.word
+        return "did" if clause.tense is Tense.PAST else do, clause.verb.word
     if clause.tense is Tense.PAST:
         return "", f"{clause.verb.english_past} {particle}"
-    return "", f"{third_person(first) if (person, plural) == (3, False) else first} {particle}"
+    return "", f"{third_person(first) if is_third else first} {particle}"
 
 
 def _agreement(phrase: Phrasal | None) -> tuple[int, bool]:
     is_plural = isinstance(phrase, NounPhrase) and _is_pair(phrase.head)  # the pants are …
     return (3, True) if is_plural else agreement(phrase)
-
-
-def _do(person: int, plural: bool) -> str:
-    return "does" if (person, plural) == (3, False) else "do"
 
 
 def _be(clause: Clause) -> str:

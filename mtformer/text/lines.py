@@ -363,16 +363,12 @@ def _without_end(line: str) -> str:
 
 def _decode(raw: bytes, name: str, number: int) -> Line:
     """Describe a line that is not text."""
-    problem = ""
-    if b"\0" in raw:
-        problem = f"{name}:{number}: the line contains a zero byte: this is not text, or UTF-16; save it as UTF-8"
-        raw = raw.replace(b"\0", b"\xff")
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        byte = raw[error.start]
-        problem = problem or (
-            f"{name}:{number}: byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
-        )
-        text = raw.decode(errors="replace")
-    return Line(number, _without_end(text), problem)
+    problem = "the line contains a zero byte: this is not text, or UTF-16; save it as UTF-8"
+    if b"\0" not in raw:
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            byte = raw[error.start]
+            problem = f"byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
+    text = raw.replace(b"\0", b"\xff").decode(errors="replace")
+    return Line(number, _without_end(text), f"{name}:{number}: {problem}")
