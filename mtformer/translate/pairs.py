@@ -124,23 +124,9 @@ class Pairing:
         sentences = self._of_lines(src, tgt)
         pair = Pair(forced=self.tokenizer.prefixes.tgt)
         of_src, of_tgt = ([each.src for each in sentences], [each.tgt for each in sentences])
-        places = zip(sentences, _located(of_src, src), _located(of_tgt, tgt), strict=True)
-        for (src_part, tgt_part, before), src_places, tgt_places in places:
-            of_part = self._cut(src_part, tgt_part)
-            pair.sources += of_part.sources
-            pair.targets += of_part.targets
-            pair.contexts += self._contexts(before, of_part)
-            pair.src_spans += [_in_text(span, src_places) for span in of_part.src_spans]
-            pair.tgt_spans += [_in_text(span, tgt_places) for span in of_part.tgt_spans]
-            pair.is_cut |= of_part.is_cut
-            pair.slotted += of_part.slotted
+        for places in zip(sentences, _located(of_src, src), _located(of_tgt, tgt), strict=True):
+            self._add(pair, *places)
         return pair
-
-    def _contexts(self, before: str, pair: Pair) -> list[Sequence[int]]:
-        """Return the ids of the previous sentence for each part, if they fit; see :meth:`.SentencePlanner.after`."""
-        context = self.tokenizer.context(before)
-        fits = len(pair.sources) == 1 and len(context) + len(pair.sources[0]) <= self.max_length
-        return [context] if fits else [()] * len(pair.sources)
 
     def _of_lines(self, src: str, tgt: str) -> list[_Sentence]:
         """Return the sentences of both texts, line by line if they have as many lines."""
@@ -172,12 +158,20 @@ class Pairing:
         _, tgt_lang = self.languages
         return standard_preparations(tokenizer, tgt_lang, tgt_lang)
 
-    def _cut(self, src: str, tgt: str) -> Pair:
-        """Encode a sentence and its translation, and cut them if they are too long."""
+    def _add(self, pair: Pair, sentence: _Sentence, src_places: Sequence[Span], tgt_places: Sequence[Span]) -> None:
+        """Encode a sentence and its translation, cut them if they are too long, and add their parts to a pair.
+
+        Args:
+            pair: the pair.
+            sentence: the sentence and its translation.
+            src_places: where each character of the sentence comes from in the text of the pair.
+            tgt_places: where those of the translation come from in the translation of the pair.
+        """
         tokenizer, prefix = self.tokenizer, self.tokenizer.prefixes.src
-        slotted, tgt_text = Slotted(src), tgt
+        slotted, tgt_text = Slotted(sentence.src), sentence.tgt
         if self.slots:
-            slotted, tgt_text = pair_with_its_slots(SentencePair(src, tgt), self.languages, tokenizer.n_src_tokens)
+            whole = SentencePair(sentence.src, sentence.tgt)
+            slotted, tgt_text = pair_with_its_slots(whole, self.languages, tokenizer.n_src_tokens)
         src_ids = tokenizer.encode_src([slotted.text])[0][len(prefix) : -1]
         tgt_ids = tokenizer.encode_tgt([tgt_text])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
@@ -187,20 +181,19 @@ class Pairing:
             src_sizes = cut_alike(src_tokens, tgt_sizes)
         else:
             tgt_sizes = cut_alike(tgt_tokens, src_sizes)
-        sources = [[*prefix, *part] for part in _parts(src_ids, src_sizes)]
-        return Pair(
-            [[*part, tokenizer.special_ids.eos] for part in sources],
-            _parts(tgt_ids, tgt_sizes),
-            _without_slots(
-                tokenizer.src.spans(slotted.text, [i for part in sources for i in part]),
-                slotted.text,
-                slotted.originals,
-                src,
-            ),
-            _without_slots(tokenizer.tgt.spans(tgt_text, tgt_ids), tgt_text, slotted.fillings, tgt),
-            is_cut=len(src_sizes) > 1,
-            slotted=[slotted] * len(sources),
-        )
+        sources = [[*prefix, *part, tokenizer.special_ids.eos] for part in _parts(src_ids, src_sizes)]
+        context = tokenizer.context(sentence.before)  # if it fits; see SentencePlanner.after
+        has_context = len(sources) == 1 and len(context) + len(sources[0]) <= self.max_length
+        pair.sources += sources
+        pair.targets += _parts(tgt_ids, tgt_sizes)
+        pair.contexts += [context] if has_context else [()] * len(sources)
+        pair.slotted += [slotted] * len(sources)
+        pair.is_cut |= len(sources) > 1
+        src_spans = tokenizer.src.spans(slotted.text, [i for part in sources for i in part[:-1]])
+        src_spans = _without_slots(src_spans, slotted.text, slotted.originals, sentence.src)
+        tgt_spans = _without_slots(tokenizer.tgt.spans(tgt_text, tgt_ids), tgt_text, slotted.fillings, sentence.tgt)
+        pair.src_spans += [_in_text(span, src_places) for span in src_spans]
+        pair.tgt_spans += [_in_text(span, tgt_places) for span in tgt_spans]
 
 
 def _parts(ids: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
