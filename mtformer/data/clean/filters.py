@@ -279,13 +279,9 @@ def _apply(
 ) -> list[str | None]:
     """Name the rule that drops each pair that none drops yet; each sees only the pairs that those before it keep."""
     completed = list(dropping)
-    left = [place for place, dropped_by in enumerate(completed) if dropped_by is None]
     for name, rule in rules.items():
-        if not left:
-            break
-        dropped = rule([pairs[place] for place in left])
-        for place, is_dropped in zip(left, dropped, strict=True):
+        left = [place for place, dropped_by in enumerate(completed) if dropped_by is None]
+        for place, is_dropped in zip(left, rule([pairs[place] for place in left]), strict=True):
             if is_dropped:
                 completed[place] = name
-        left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
     return completed
