@@ -64,11 +64,6 @@ class _Exchange:
         children = self.source.children(unit + 1, self.source.end(unit))
         return next((number for number in children if self.source.tokens[number].name == name), None)
 
-    def text(self, element: int) -> str:
-        """Return all text in an element."""
-        tokens = range(element + 1, self.source.end(element))
-        return "".join(self.source.characters(n) for n in tokens if self.source.tokens[n].kind is TokenKind.TEXT)
-
     def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
         """Yield the block that writes the translation of an element, between two strings, to a span."""
         self._find_syntax(src)
@@ -122,7 +117,7 @@ class _Exchange:
                 segmented = self.first(unit, "seg-source")
                 last = src if segmented is None else segmented
                 is_new = tgt is not None and self.source.attributes(tgt).get("state") in _UNTRANSLATED
-                if tgt is None or is_new or not self.text(tgt).strip():
+                if tgt is None or is_new or not self.source.characters_in(tgt).strip():
                     yield from self.target(last, tgt, last, _REVIEW)
 
     def xliff2(self) -> Iterator[Block]:
@@ -133,7 +128,8 @@ class _Exchange:
             for segment in self.source.elements("segment", within=unit):
                 src, tgt = self.first(segment, "source"), self.first(segment, "target")
                 state = self.source.attributes(segment).get("state", "initial")
-                if src is None or (tgt is not None and self.text(tgt).strip() and state not in _UNTRANSLATED):
+                has_text = tgt is not None and self.source.characters_in(tgt).strip()
+                if src is None or (has_text and state not in _UNTRANSLATED):
                     continue
                 blocks = list(self.target(src, tgt, src))
                 if blocks:

@@ -43,10 +43,12 @@ class Text:
     Attributes:
         text: its characters, without the file's escapes.
         raw: its source; empty if the writer of the block produces it.
+        format: its format in the source, for writers that use formats.
     """
 
     text: str
     raw: Raw = ()
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)

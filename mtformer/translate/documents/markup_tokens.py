@@ -124,6 +124,11 @@ class MarkupSource:
             return self.text[start + 9 : end - 3]
         return unescape(self.text[start:end])
 
+    def characters_in(self, element: int) -> str:
+        """Return the characters of all texts in an element."""
+        inside = range(element + 1, self.end(element))
+        return "".join(self.characters(number) for number in inside if self.tokens[number].kind is TokenKind.TEXT)
+
     def attribute_spans(self, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """Yield the name of each attribute of a tag, and where its value starts and ends."""
         tag = _TAG_NAME.match(self.text, start, end)

@@ -111,7 +111,7 @@ class _Paragraph:
     def __init__(self, source: MarkupSource, dialect: Dialect, start: int) -> None:
         self._source, self._dialect, self._tokens = source, dialect, source.tokens
         self._stop = source.end(start)
-        self._items: list[tuple[Token, str]] = []  # with their formats
+        self._items: list[Token] = []
         self._fields: list[_Field] = []
         self._bare: int | None = None  # the text element of a paragraph without runs
         self._is_code = False
@@ -122,14 +122,14 @@ class _Paragraph:
         self._children(self._first, self._stop)
         for left_open in self._fields:
             if not left_open.is_open:
-                self._items.append((Mark(Kind.POINT, tuple(left_open.raw)), ""))
+                self._items.append(Mark(Kind.POINT, tuple(left_open.raw)))
 
     def blocks(self, *, joins: bool) -> Iterator[Block]:
         """Yield the paragraph, if it has text to translate."""
         lengths = Counter[str]()
-        for item, format in self._items:
+        for item in self._items:
             if isinstance(item, Text):
-                lengths[format] += len(item.text)
+                lengths[item.format] += len(item.text)
         if not lengths or self._is_code:
             return
         if self._bare is not None:
@@ -137,10 +137,7 @@ class _Paragraph:
             return
         base = lengths.most_common(1)[0][0]
         span = (self._tokens[self._first].start, self._tokens[self._stop].start)
-        items = paired([item for item, _ in self._items], joins=joins)
-        tokens = list(
-            _with_formats([(item, format) for item, (_, format) in zip(items, self._items, strict=True)], base)
-        )
+        tokens = list(_with_formats(paired(self._items, joins=joins), base))
         writer = Writer(
             self._dialect.line_break.format(self._prefix),
             lambda text, format: self._written(text, base if format is None else format),
@@ -160,7 +157,7 @@ class _Paragraph:
             return
         span = (self._tokens[number].start, self._tokens[self._stop].start)
         start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
-        for block in Block.of(span, [item for item, _ in self._items], Writer("\n", between_tags)):
+        for block in Block.of(span, self._items, Writer("\n", between_tags)):
             yield replace(block, finish=lambda text: f"{start}{text}{end}")
 
     def _children(self, start: int, stop: int) -> None:
@@ -239,7 +236,7 @@ class _Paragraph:
             elif name == "ruby":
                 self._ruby(number, raw)
             elif name == "noBreakHyphen":
-                self._items.append((Text("\u2011"), format))
+                self._items.append(Text("\u2011", format=format))
             elif name in self._dialect.breaks and "w:type=" not in self._source.written(number):
                 self._add(Mark(Kind.LINE, raw))
             elif name in ("tab", "ptab", *self._dialect.breaks):
@@ -264,7 +261,7 @@ class _Paragraph:
 
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
         """Add the text of an element; characters that end lines break them, and tabs separate sentences."""
-        characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
+        characters = self._source.characters_in(number)
         if self._dialect.marks_spaces and "preserve" not in self._source.written(number):
             characters = characters.strip()
         signs = "|".join(filter(None, [self._dialect.line_end, "\t", self._dialect.code]))
@@ -273,7 +270,7 @@ class _Paragraph:
                 kind = {"\n": Kind.LINE, "\t": Kind.BREAK}.get(part[-1], Kind.POINT)
                 self._add(Mark(kind, (part if raw is None else self._written(part, format),)))
             else:
-                self._items += [(text, format) for text in texts(part)]
+                self._items += [replace(text, format=format) for text in texts(part)]
 
     def _field(self, number: int, name: str, raw: Raw) -> None:
         """Process a part of a Word field: begin, code, separate, text, end; fields may be nested."""
@@ -283,10 +280,10 @@ class _Paragraph:
             last.raw += raw
             last.depth += _DEPTHS.get(kind, 0)
             if kind == "code" and last.depth == 1:
-                last.code += "".join(map(self._source.characters, range(number + 1, self._source.end(number))))
+                last.code += self._source.characters_in(number)
             elif kind == "separate" and last.depth == 1 and _is_translated(last.code):
                 last.is_open = True
-                self._items.append((Mark(Kind.OPEN, tuple(last.raw), last.pair), ""))
+                self._items.append(Mark(Kind.OPEN, tuple(last.raw), last.pair))
             self._end_kept(last)
         elif kind == "begin":
             self._fields.append(_Field(number, list(raw)))
@@ -313,18 +310,18 @@ class _Paragraph:
         if self._is_collecting():
             self._fields[-1].raw += mark.raw
         else:
-            self._items.append((mark, ""))
+            self._items.append(mark)
 
 
 def _is_translated(code: str) -> bool:
     return code.split(maxsplit=1)[:1] != [] and code.split()[0].upper() in _TRANSLATED_FIELDS
 
 
-def _with_formats(items: Sequence[tuple[Token, str]], base: str) -> Iterator[Token]:
+def _with_formats(items: Sequence[Token], base: str) -> Iterator[Token]:
     """Put a pair of marks around texts of one format, unless it is the ``base``."""
     opened: Mark | None = None
     n_pairs = 0
-    for (item, _), format in zip(items, _adopted(items, base), strict=True):
+    for item, format in zip(items, _adopted(items, base), strict=True):
         is_text = isinstance(item, Text)
         ends = format != (base if opened is None else opened.format) if is_text else _is_border(item)
         if opened is not None and ends:
@@ -343,33 +340,33 @@ def _is_border(item: Token) -> bool:
     return isinstance(item, Mark) and item.kind is not Kind.POINT
 
 
-def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
+def _adopted(items: Sequence[Token], base: str) -> list[str]:
     """Return the format of each item; spaces and punctuation adopt the format of adjacent text."""
-    formats = [format for _, format in items]
+    formats = [item.format if isinstance(item, Text) else "" for item in items]
     following = _following(items)
     before: str | None = None
-    for place, (item, format) in enumerate(items):
+    for place, item in enumerate(items):
         if _is_border(item):
             before = None
         if not isinstance(item, Text):
             continue
-        if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(format):
+        if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(item.format):
             after = following[place]
-            beside = [each for each in (before, after) if each is not None] or [format]
-            is_outside = format == base or item.text.isspace()
+            beside = [each for each in (before, after) if each is not None] or [item.format]
+            is_outside = item.format == base or item.text.isspace()
             formats[place] = base if is_outside and before != after else beside[0]
         before = formats[place]
     return formats
 
 
-def _following(items: Sequence[tuple[Token, str]]) -> list[str | None]:
+def _following(items: Sequence[Token]) -> list[str | None]:
     """Return for each item the format of the next text with a word; None if a border comes first."""
     following: list[str | None] = []
     after: str | None = None
-    for item, format in reversed(items):
+    for item in reversed(items):
         following.append(after)
         if _is_border(item):
             after = None
         elif isinstance(item, Text) and any(map(str.isalnum, item.text)):
-            after = format
+            after = item.format
     return following[::-1]
