@@ -7,7 +7,7 @@ from itertools import count
 
 from mtformer.text.words import Span
 from mtformer.translate.documents.html import HIDDEN, UNTRANSLATED
-from mtformer.translate.documents.markup_tokens import TokenKind, read_markup
+from mtformer.translate.documents.markup_tokens import read_markup
 from mtformer.translate.markup.scanner import BLOCKS
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
@@ -53,14 +53,13 @@ class Protected:
 def _elements(text: str, tags: Collection[str]) -> Iterator[tuple[str, Span]]:
     """Yield the names and spans of protected elements, end tags included; only the outermost of nested ones."""
     source = read_markup(text)
-    number = 0
-    while number < len(source.tokens):
-        kind, name, _, _ = source.tokens[number]
-        is_whole = kind is TokenKind.START and number in source.ends
-        if is_whole and (name in tags or UNTRANSLATED.search(source.written(number))):
-            yield name, source.span(number)
-            number = source.end(number)
-        number += 1
+
+    def is_protected(number: int) -> bool:
+        is_whole = number in source.ends
+        return is_whole and (source.tokens[number].name in tags or bool(UNTRANSLATED.search(source.written(number))))
+
+    found = source.outermost(0, len(source.tokens), is_protected)
+    return ((source.tokens[number].name, source.span(number)) for number in found)
 
 
 def plan_markup(

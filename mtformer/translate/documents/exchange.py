@@ -138,15 +138,15 @@ class _Exchange:
 
     def _allowed(self, start: int, name: str) -> Iterator[int]:
         """Yield the descendants with a name, unless an enclosing element forbids their translation."""
-        number = start
-        while number < self.source.end(start):
-            kind, tag, _, _ = self.source.tokens[number]
-            if kind is TokenKind.START and self.source.attributes(number).get("translate") == "no":
-                number = self.source.end(number)
-            elif tag == name and kind is TokenKind.START:
-                yield number
-                number = self.source.end(number)
-            number += 1
+
+        def is_kept(number: int) -> bool:
+            return self.source.attributes(number).get("translate") == "no"
+
+        def is_wanted(number: int) -> bool:
+            return self.source.tokens[number].name == name or is_kept(number)
+
+        found = self.source.outermost(start, self.source.end(start), is_wanted)
+        return (number for number in found if not is_kept(number))
 
     def _name_languages(self, number: int, src: str, tgt: str) -> None:
         """Check the source language in an attribute of a tag, and set the target language in another one."""

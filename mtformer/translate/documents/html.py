@@ -58,16 +58,13 @@ def page(
 
 def _attribute_blocks(source: MarkupSource) -> Iterator[Block]:
     """Yield the attributes that readers see, such as descriptions of images."""
-    number = 0
-    while number < len(source.tokens):
-        kind, name, start, end = source.tokens[number]
-        if kind in (TokenKind.START, TokenKind.EMPTY):
-            role = role_in_html(source, number)
-            if role in (Role.HIDDEN, Role.CODE):
-                number = source.end(number)
+    kept = -1  # the last token of an element that stays
+    for number, (kind, name, start, end) in enumerate(source.tokens):
+        if number > kept and kind in (TokenKind.START, TokenKind.EMPTY):
+            if role_in_html(source, number) in (Role.HIDDEN, Role.CODE):
+                kept = source.end(number)
             else:
                 yield from _attributes(source, number, name, start, end)
-        number += 1
 
 
 def _attributes(source: MarkupSource, number: int, name: str, start: int, end: int) -> Iterator[Block]:

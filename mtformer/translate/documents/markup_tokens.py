@@ -6,7 +6,7 @@ no document needs them, and a few lines of them may stand for gigabytes.
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -104,10 +104,13 @@ class MarkupSource:
 
     def children(self, start: int, stop: int, *names: str) -> Iterator[int]:
         """Yield the outermost elements among some tokens, or the outermost ones with some names."""
+        return self.outermost(start, stop, lambda number: not names or self.tokens[number].name in names)
+
+    def outermost(self, start: int, stop: int, is_wanted: Callable[[int], bool]) -> Iterator[int]:
+        """Yield the elements among some tokens that are wanted, but none inside of another one."""
         number = start
         while number < stop:
-            kind, name, _, _ = self.tokens[number]
-            if kind in (TokenKind.START, TokenKind.EMPTY) and (not names or name in names):
+            if self.tokens[number].kind in (TokenKind.START, TokenKind.EMPTY) and is_wanted(number):
                 yield number
                 number = self.end(number)
             number += 1

@@ -14,7 +14,7 @@ from html import escape
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import between_tags
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer, texts
-from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.markup_tokens import MarkupSource
 from mtformer.translate.documents.pairs import paired, point
 
 # A word in the name of a style of code, as in SourceCode, Code_20_Block and HTML Preformatted, but not in Postcode.
@@ -89,16 +89,12 @@ def paragraphs(
         joins: whether pairs of empty elements go around words; see :func:`.paired`.
         within: the range of tokens to search, end exclusive; None for all.
     """
-    number, stop = within or (0, len(source.tokens))
-    while number < stop:
-        kind, name, _, _ = source.tokens[number]
-        if kind is TokenKind.START and name in dialect.paragraphs:
-            paragraph = _Paragraph(source, dialect, number)
-            yield from paragraph.blocks(joins=joins)
-            for inside in paragraph.nested:
-                yield from paragraphs(source, dialect, joins=joins, within=inside)
-            number = source.end(number)
-        number += 1
+    start, stop = within or (0, len(source.tokens))
+    for number in source.children(start, stop, *dialect.paragraphs):
+        paragraph = _Paragraph(source, dialect, number)
+        yield from paragraph.blocks(joins=joins)
+        for inside in paragraph.nested:
+            yield from paragraphs(source, dialect, joins=joins, within=inside)
 
 
 class _Paragraph:
