@@ -10,9 +10,9 @@ import yaml
 from mtformer.support.errors import UserError
 from mtformer.support.fast_yaml import LOADER
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.inline import Span, Writer
+from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import plain_block, plain_units
+from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import Settings, TextDocument
 
 _BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
@@ -43,13 +43,7 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
 
     The variants of an ICU plural or select are separate units.
     """
-    parts = choice_parts(text)
-    if parts is None:
-        yield from plain_block(span, text, escape)
-        return
-    tokens, found = plain_units(parts, joins=False)
-    if found:
-        yield Block(span, tokens, found, Writer(), escape)
+    return plain_block(span, text, escape, parts=choice_parts(text))
 
 
 def choice_parts(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:

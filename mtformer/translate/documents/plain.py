@@ -4,7 +4,7 @@ Lines that were wrapped are joined, as in a text document, and their translation
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -12,12 +12,16 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Span, Text, Writer, texts
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
 
+Parts = Sequence[tuple[str, bool]]  # of a text, and whether each is translated
+
 # Control characters, and sequences of them that color a terminal: they stay, and a unit ends at them.
 _CONTROL = re.compile("((?:\x1b\\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])+)")
 _HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
 
 
-def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept: bool = True) -> Iterator[Block]:
+def plain_block(
+    span: Span, text: str, finish: Callable[[str], str], *, is_kept: bool = True, parts: Parts | None = None
+) -> Iterator[Block]:
     """Yield the block of a text, if it has letters.
 
     Args:
@@ -25,18 +29,19 @@ def plain_block(span: Span, text: str, finish: Callable[[str], str], *, is_kept:
         text: the text, without the file's escapes.
         finish: escapes the translation.
         is_kept: whether the file stays unchanged where the translation equals the text.
+        parts: the parts of the text, whose lines stay; None if all of it is translated and wrapped lines are joined.
     """
     if not _HALF.search(text):
-        tokens, found = plain_units([(text, True)], joins=True)
+        tokens, found = plain_units(parts or [(text, True)], joins=parts is None)
         if found:
             yield Block(span, tokens, found, Writer(), finish, is_kept)
 
 
-def plain_units(parts: Iterable[tuple[str, bool]], *, joins: bool) -> tuple[list[Text], list[BlockUnit]]:
+def plain_units(parts: Parts, *, joins: bool) -> tuple[list[Text], list[BlockUnit]]:
     """Return the tokens of a text, and its units.
 
     Args:
-        parts: its parts, and whether each is translated.
+        parts: its parts.
         joins: whether wrapped lines are joined.
     """
     tokens: list[Text] = []
