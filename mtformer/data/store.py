@@ -152,19 +152,11 @@ class StoredText(Sequence[SentencePair]):
         numbers = np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False)
         return [self[number] for number in np.sort(numbers).tolist()]
 
-    def first_of(self, source: int, n: int) -> list[SentencePair]:
-        """Return the first ``n`` pairs of a source, or all if there are no more."""
-        places = self._places(source)
-        return self[places.start : min(places.start + n, places.stop)]
-
     def of_source(self, source: int) -> Iterator[SentencePair]:
         """Yield all pairs of a source."""
-        for first in (places := self._places(source))[::CHUNK]:
-            yield from self[first : min(first + CHUNK, places.stop)]
-
-    def _places(self, source: int) -> range:
         start, end = np.searchsorted(self.sources, np.array([source, source + 1], self.sources.dtype)).tolist()
-        return range(start, end)
+        for first in range(start, end, CHUNK):
+            yield from self[first : min(first + CHUNK, end)]
 
     def chunks(self) -> Iterator["Chunk"]:
         """Yield all pairs in chunks of up to 10,000, each from one source."""

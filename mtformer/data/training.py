@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from pydantic import JsonValue
@@ -135,7 +136,7 @@ class TrainingData:
     def _language_warnings(self) -> Iterator[str | None]:
         data = self._config.data
         for number, (source, name) in enumerate(zip(data.train, self._text.names, strict=True)):
-            pairs = self._text.first_of(number, N_TEXTS)
+            pairs = islice(self._text.of_source(number), N_TEXTS)
             yield language_warning(name, dict(zip(data.direction_of(source), zip(*pairs, strict=True), strict=False)))
 
     def _tagged(self, corpus: Corpus) -> Corpus:

@@ -60,7 +60,9 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     if ranks.size > 1 and (train.has_pipe or valid.has_pipe or general_valid.has_pipe):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
     ranks.by_first(lambda: require_readable((train, valid, general_valid, test)))
-    tokenizer = ranks.by_first(lambda: _given_tokenizer(config))
+    tokenizer = ranks.by_first(
+        lambda: read_tokenizer(config.tokenizer, control_symbols(config)) if config.tokenizer.paths else None
+    )
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
     text = ranks.after_first(lambda: training_text(data))
     valid_pairs = _by_direction(valid) if data.valid else text.held_out.get("valid", {})
@@ -92,11 +94,6 @@ def require_some(n_kept: int, dropped: Counter[str]) -> None:
     """
     if not n_kept:
         raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
-
-
-def _given_tokenizer(config: Config) -> GivenTokenizer | None:
-    """Read the SentencePiece models that ``config`` names, if it does."""
-    return read_tokenizer(config.tokenizer, control_symbols(config)) if config.tokenizer.paths else None
 
 
 def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
