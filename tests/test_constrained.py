@@ -19,6 +19,7 @@ from mtformer.search import constraints
 from mtformer.search.beam import beam_search
 from mtformer.search.constrained import ConstrainedSelection
 from mtformer.search.constraints import Constraint, Phrase, Spellings, TokenTexts
+from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
 from mtformer.text.words import find_words, word_rule
@@ -69,8 +70,9 @@ def search(
     alpha: float = 0.6,
 ) -> list[list[Hypothesis]]:
     options = SearchOptions(beam_size=k, n_best=k, length_penalty=alpha)
-    found = [constraint(*texts) for texts in required]
-    selection = ConstrainedSelection(found, [0] * len(limits), limits, options, EOS_ID)
+    sentences = zip(limits, required, strict=True)
+    requests = [SearchRequest([EOS_ID], options, limit, constraint=constraint(*texts)) for limit, texts in sentences]
+    selection = ConstrainedSelection(requests, EOS_ID)
     return beam_search(decoder, limits, options, [selection, *rules(limits), *processors], selection=selection)
 
 
@@ -122,9 +124,9 @@ def test_a_step_has_no_more_beams_than_its_sentences_need() -> None:
     decoder = Decoder(0)
     prefix = ForcePrefixes([[A, B, A]], decoder.device)
     options = SearchOptions(beam_size=2)
-    limits, required = [9], constraint("ab", "a b")
-    selection = ConstrainedSelection([required], [3], limits, options, EOS_ID)
-    beam_search(decoder, limits, options, [selection, prefix, *rules(limits)], selection=selection)
+    required = constraint("ab", "a b")
+    selection = ConstrainedSelection([SearchRequest([EOS_ID], options, 9, [A, B, A], required)], EOS_ID)
+    beam_search(decoder, [9], options, [selection, prefix, *rules([9])], selection=selection)
     assert decoder.n_rows[:4] == [1, 1, 1, 1]  # BOS and the prefix, which has one of the two phrases
     assert 2 <= max(decoder.n_rows[4:]) <= 2 + required.n_phrases
 

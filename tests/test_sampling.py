@@ -11,6 +11,7 @@ from test_search import EOS, GARDEN_PATH, A, B, C, Table, TableDecoder, make_mod
 
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
+from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.sampling import draw, sample, token_probabilities
 from mtformer.support.errors import MtformerError
@@ -21,10 +22,10 @@ def sampling(**given: Any) -> SearchOptions:
 
 
 def samples(*tables: Table, limit: int = 9, n_best: int, **given: Any) -> list[list[Hypothesis]]:
-    requests = [request([4 + place, EOS], limit) for place in range(len(tables)) for _ in range(n_best)]
-    limits = [limit] * len(requests)
+    options, places = sampling(n_best=n_best, **given), range(len(tables))
+    requests = [SearchRequest([4 + place, EOS], options, limit) for place in places for _ in range(n_best)]
     decoder = TableDecoder(*(table for table in tables for _ in range(n_best)))
-    return sample(decoder, requests, limits, sampling(n_best=n_best, **given), rules(limits))
+    return sample(decoder, requests, rules([limit] * len(requests)))
 
 
 def test_translations_are_as_frequent_as_they_are_probable() -> None:
@@ -97,8 +98,8 @@ def test_an_option_near_0_draws_the_likeliest_tokens(option: str, value: float) 
 
 def test_samples_leave_the_batch_as_they_end() -> None:
     decoder = TableDecoder({(): {EOS: 1.0}}, *[GARDEN_PATH] * 8)
-    requests = [request([4 + place, EOS], 9) for place in range(9)]
-    found = sample(decoder, requests, [9] * 9, sampling(), rules([9] * 9))
+    requests = [SearchRequest([4 + place, EOS], sampling(), 9) for place in range(9)]
+    found = sample(decoder, requests, rules([9] * 9))
     lengths = [len(hypothesis.ids) for [hypothesis] in found]
     assert {1, 2} < set(lengths)
     assert decoder.n_rows == [9, 8, lengths.count(2)]

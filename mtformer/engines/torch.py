@@ -144,14 +144,12 @@ class TorchEngine(BatchedEngine):
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
         limits = [request.effective_limit for request in requests]
-        processors = self._processors(requests, limits, options)
-        constraints = [request.constraint for request in requests if request.constraint is not None]
-        if constraints:  # of all requests or none: they are of the same width
-            prefix_lengths = [len(request.prefix) for request in requests]
-            selection = ConstrainedSelection(constraints, prefix_lengths, limits, options, self._special_ids.eos)
+        processors = self._processors(requests, limits)
+        if requests[0].constraint is not None:  # as of all: they are of the same width
+            selection = ConstrainedSelection(requests, self._special_ids.eos)
             return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
         if options.sample:
-            return sample(decoder, requests, limits, options, processors)
+            return sample(decoder, requests, processors)
         if options.beam_size == 1:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)
@@ -190,16 +188,14 @@ class TorchEngine(BatchedEngine):
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
         return send(pad(rows, self._special_ids.pad), self._device)
 
-    def _processors(
-        self, requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions
-    ) -> list[Processor]:
+    def _processors(self, requests: Sequence[SearchRequest], limits: Sequence[int]) -> list[Processor]:
         """Return the rules of a search, in order."""
         eos = self._special_ids.eos
         return [
             NeverChoose(self._special_ids.never, self._device),
             ForcePrefixes([request.prefix for request in requests], self._device),
             EndAtLimits(limits, eos, self._device),
-            *rules_of(options, eos),
+            *rules_of(requests[0].options, eos),
         ]
 
     @torch.inference_mode()

@@ -23,17 +23,16 @@ The next step has three beams. Only "Der Kö" can become a finished translation;
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mtformer.config import SearchOptions
 from mtformer.data.batches import pad
 from mtformer.search.beam import Beams
 from mtformer.search.candidates import Candidates, likeliest
 from mtformer.search.constraints import Constraint, State, Way
+from mtformer.search.engine import SearchRequest
 from mtformer.search.processors import Prefixes
 
 
@@ -85,7 +84,6 @@ class _Room:
         self._empty.discard(bank)
 
 
-@dataclass
 class _Sentence:
     """A sentence and its beams.
 
@@ -98,16 +96,13 @@ class _Sentence:
         scores: those of the ``n_candidates`` best finished hypotheses.
     """
 
-    constraint: Constraint
-    prefix_length: int
-    limit: int
-    options: SearchOptions
-    beams: list[_Beam] = field(init=False)
-    scores: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, request: SearchRequest) -> None:
         """Start with the empty translation."""
+        assert request.constraint is not None
+        self.constraint, self.options = request.constraint, request.options
+        self.prefix_length, self.limit = len(request.prefix), request.effective_limit
         self.beams = [_Beam(0, self.constraint.start)]
+        self.scores: list[float] = []
 
     def openings(self, length: int) -> list[_Opening]:
         """Return the phrases that beams of ``length`` tokens can open or continue."""
@@ -195,29 +190,17 @@ class ConstrainedSelection:
 
     beam_size = 1  # at the start; each step goes on with as many as its sentences need
 
-    def __init__(
-        self,
-        constraints: Sequence[Constraint],
-        prefix_lengths: Sequence[int],
-        limits: Sequence[int],
-        options: SearchOptions,
-        eos: int,
-    ) -> None:
+    def __init__(self, requests: Sequence[SearchRequest], eos: int) -> None:
         """Start with one beam for each of B sentences.
 
         Args:
-            constraints: of each sentence.
-            prefix_lengths: how many tokens each translation starts with that other processors force; no phrase is
-                opened among them.
-            limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted; there must be room for
-                the forced prefix and the constraint's ``max_tokens``.
-            options: those of the search.
+            requests: the sentences, each with a constraint, all with the same options. Their prefixes are forced by
+                another processor, and no phrase is opened among these tokens.
             eos: the id that ends translations.
         """
         self._eos = eos
-        self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
-        of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
-        self._sentences = [_Sentence(*values, options) for values in of_sentences]
+        self._n_candidates = requests[0].options.beam_size + 1  # of each beam; one of them may be EOS
+        self._sentences = list(map(_Sentence, requests))
         self._openings: list[list[_Opening]] = []  # of each sentence of the step
         self._opened: list[Tensor] = []  # (n, F) each: the log probability, beam and token of each of these
 

@@ -20,11 +20,7 @@ _BLOCK = 64  # tokens whose probabilities are summed first: summing is several t
 
 
 def sample(
-    decoder: Decoder,
-    requests: Sequence[SearchRequest],
-    limits: Sequence[int],
-    options: SearchOptions,
-    processors: Sequence[Processor],
+    decoder: Decoder, requests: Sequence[SearchRequest], processors: Sequence[Processor]
 ) -> list[list[Hypothesis]]:
     """Draw ``options.n_best`` translations of each of B sentences, independently.
 
@@ -33,10 +29,8 @@ def sample(
 
     Args:
         decoder: at its start, with N sentences: each of the B sentences ``options.n_best`` times in a row.
-        requests: the N sentences.
-        limits: the maximum length of each of their hypotheses in tokens, EOS not counted.
-        options: the number of samples, and which tokens they are drawn from.
-        processors: for the N sentences, applied to each step in order; they must enforce ``limits``.
+        requests: the N sentences, with the same options.
+        processors: for the N sentences, applied to each step in order; they must enforce the limits.
 
     Returns:
         For each of the B sentences its samples, in the order of their numbers.
@@ -44,7 +38,8 @@ def sample(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    uniforms = _uniforms(requests, limits, options).to(decoder.device)  # (N, L)
+    options = requests[0].options
+    uniforms = _uniforms(requests).to(decoder.device)  # (N, L)
 
     def choose(prefixes: Prefixes, _token_log_probs: Tensor, log_probs: Tensor) -> Tensor:
         probabilities = token_probabilities(log_probs, options)
@@ -104,13 +99,14 @@ def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
     return interval, (places - (ends - probabilities).gather(-1, interval)).clamp(min=0)
 
 
-def _uniforms(requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions) -> Tensor:
+def _uniforms(requests: Sequence[SearchRequest]) -> Tensor:
     """Return random numbers (N, L) between 0 and 1, one for each token of each sample.
 
     Those of a sample do not depend on how many samples there are, nor on how long they may be.
     """
-    uniforms = np.zeros((len(requests), max(limits, default=0) + 1), dtype=np.float32)
-    for row, (request, limit) in enumerate(zip(requests, limits, strict=True)):
-        generator = np.random.default_rng([options.seed, row % options.n_best, *request.src])
-        uniforms[row, : limit + 1] = generator.random(limit + 1, dtype=np.float32)
+    lengths = [request.effective_limit + 1 for request in requests]
+    uniforms = np.zeros((len(requests), max(lengths)), dtype=np.float32)
+    for row, (request, length) in enumerate(zip(requests, lengths, strict=True)):
+        generator = np.random.default_rng([request.options.seed, row % request.options.n_best, *request.src])
+        uniforms[row, :length] = generator.random(length, dtype=np.float32)
     return torch.from_numpy(uniforms)
