@@ -120,15 +120,12 @@ Language = Annotated[str, Field(pattern=LANGUAGE_CODE), AfterValidator(no_countr
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Auto = Annotated[Literal["auto"], Tag("[auto]")]
 _number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[number]")
-TokensOrAuto = Annotated[
-    Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
-]
-PositiveOrAuto = Annotated[
-    Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
-]
+TokensOrAuto = Annotated[Annotated[int, Field(ge=64), Tag("[number]")] | _Auto, _number_or_auto]
+PositiveOrAuto = Annotated[Annotated[int, Field(ge=1), Tag("[number]")] | _Auto, _number_or_auto]
 _bool_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[bool]")
-BoolOrAuto = Annotated[Annotated[bool, Tag("[bool]")] | Annotated[Literal["auto"], Tag("[auto]")], _bool_or_auto]
+BoolOrAuto = Annotated[Annotated[bool, Tag("[bool]")] | _Auto, _bool_or_auto]
 
 
 class Section(BaseModel):

@@ -12,7 +12,7 @@ from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Phrase, Venue, is_
 from mtformer.phrasebook.meaning import Clause, Meaning, Mood, NounPhrase, Sentence, parts
 from mtformer.phrasebook.phrases import nouns
 from mtformer.phrasebook.typed import plain
-from mtformer.support.progress import Progress
+from mtformer.support.progress import watched
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")
@@ -45,14 +45,9 @@ def train(size: int, seed: int) -> tuple[Saying, ...]:
     """Draw ``size`` sentences for training, the same ones for the same ``seed``."""
     taken = _texts(HELD_OUT)
     visitors = {plain(text) for text in LEXICON.visitors}
-    drawn = []
-    with Progress("drawing sentences", size, unit="sentences") as progress:
-        new = _new(f"train {seed}", taken, fixed_phrases=True)
-        fit = (saying for saying in new if _is_fixed(saying.meaning) or plain(saying.en) not in visitors)
-        for saying in islice(fit, size):
-            drawn.append(saying)
-            progress.advance(1)
-    return tuple(drawn)
+    new = _new(f"train {seed}", taken, fixed_phrases=True)
+    fit = (saying for saying in new if _is_fixed(saying.meaning) or plain(saying.en) not in visitors)
+    return tuple(watched(islice(fit, size), "drawing sentences", "sentences", size))
 
 
 @cache

@@ -109,11 +109,18 @@ def _logging_above_bar() -> AbstractContextManager[None]:
     return logging_redirect_tqdm()
 
 
-def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
-    """Yield ``items`` and show how many have been taken so far, from the first one on: it may take work of its own."""
+def watched(items: Iterable[Item], what: str, unit: str, total: int | None = None) -> Iterator[Item]:
+    """Yield ``items`` and show how many have been taken so far, from the first one on: it may take work of its own.
+
+    Args:
+        items: what is watched.
+        what: the work, as in "reading".
+        unit: the plural of an item, as in "lines".
+        total: the number of items; None if unknown.
+    """
     remaining = iter(items)
     first = list(islice(remaining, 1))
-    with Progress(what, unit=unit) as progress:
+    with Progress(what, total, unit=unit) as progress:
         for item in chain(first, remaining):
             yield item
             progress.advance()

@@ -26,7 +26,7 @@ from mtformer.data.sources.tables import read_jsonl, read_table
 from mtformer.data.sources.text_files import moses_files, read_test_set, read_text_files
 from mtformer.data.sources.tmx import read_tmx
 from mtformer.support.errors import Problems, UserError
-from mtformer.support.progress import Progress
+from mtformer.support.progress import watched
 from mtformer.text.lines import input_name, is_regular_input
 from mtformer.text.pairs import Drops, Example, SentencePair
 
@@ -272,11 +272,9 @@ def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int
         source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))
     kept = Reservoir[tuple[int, SentencePair]](n, seed)
     drops, n_pairs = Drops(), 0
-    with Progress("sampling", unit="pairs") as progress:
-        for src, tgt, _ in ParallelText([source], src_lang, tgt_lang).examples(drops):
-            n_pairs += 1
-            kept.add((n_pairs, SentencePair(src, tgt)))
-            progress.advance(1)
+    examples = ParallelText([source], src_lang, tgt_lang).examples(drops)
+    for n_pairs, (src, tgt, _) in enumerate(watched(examples, "sampling", "pairs"), 1):
+        kept.add((n_pairs, SentencePair(src, tgt)))
     if warning := drops.warning(source_name(source), n_pairs):
         log.warning("%s", warning)
     return [pair for _, pair in sorted(kept.items)]
