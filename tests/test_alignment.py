@@ -366,7 +366,7 @@ def chosen_by(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "mtformer.search.alignment.cross_attention",
-            lambda model, sources, targets: ((place, weights(place)) for place in range(len(sources))),
+            lambda model, requests: ((place, weights(place)) for place in range(len(requests))),
         )
         return choose_heads(model, sources, targets)
 

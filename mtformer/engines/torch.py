@@ -219,11 +219,9 @@ class TorchEngine(BatchedEngine):
 
     def _align(self, requests: Sequence[AlignRequest]) -> list[NDArray[np.float32]]:
         """Align one batch by the cross-attention of all models, one thread at a time."""
-        sources, targets = [request.src for request in requests], [request.tgt for request in requests]
         with self._recording:
             models = zip(self.models, self._alignment_heads, strict=True)
-            forced = requests[0].forced
-            of_models = [soft_alignments(model, sources, targets, heads, forced) for model, heads in models]
+            of_models = [soft_alignments(model, requests, heads) for model, heads in models]
         weights = [np.mean(of_pair, axis=0) for of_pair in zip(*of_models, strict=True)]
         if any(np.isnan(of_pair).any() for of_pair in weights):
             raise MtformerError(PREDICTS_NAN)

@@ -12,21 +12,17 @@ from mtformer.bundle.header import AlignmentHead, all_heads
 from mtformer.data.batches import pad
 from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.search.engine import fill_batches, longest_first
+from mtformer.search.engine import AlignRequest, fill_batches, longest_first
 
 _BATCH_TOKENS = 4096
 
 
 def soft_alignments(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    heads: Sequence[AlignmentHead],
-    forced: Sequence[int] = (),
+    model: Transformer, requests: Sequence[AlignRequest], heads: Sequence[AlignmentHead]
 ) -> list[NDArray[np.float32]]:
     """Return the mean weights of ``heads``, (T, S) for each pair; see :class:`.AlignRequest`."""
-    means: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
-    for i, weights in cross_attention(model, sources, targets, forced):
+    means: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(requests)
+    for i, weights in cross_attention(model, requests):
         means[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
     return means
 
@@ -38,30 +34,27 @@ def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
 
 
 @torch.inference_mode()
-def cross_attention(
-    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], forced: Sequence[int] = ()
-) -> Iterator[tuple[int, Tensor]]:
+def cross_attention(model: Transformer, requests: Sequence[AlignRequest]) -> Iterator[tuple[int, Tensor]]:
     """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 
     The first row is that of the step that predicts the first token; the last one reads the last token.
 
     Args:
         model: in evaluation mode.
-        sources: ids, EOS last.
-        targets: ids without EOS.
-        forced: ids before those of each target, which have no row.
+        requests: the pairs, with the same forced ids, which have no row.
     """
     device, special_ids = model.device, model.architecture.special_ids
-    lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
-    start, first = [special_ids.start, *forced], len(forced)
+    lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
+    first = len(requests[0].forced)
+    start = [special_ids.start, *requests[0].forced]
     for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
-        src = pad([sources[i] for i in batch], special_ids.pad).to(device)  # (B, S)
-        tgt_in = pad([[*start, *targets[i]] for i in batch], special_ids.pad).to(device)  # (B, F + T + 1)
+        src = pad([requests[i].src for i in batch], special_ids.pad).to(device)  # (B, S)
+        tgt_in = pad([[*start, *requests[i].tgt] for i in batch], special_ids.pad).to(device)  # (B, F + T + 1)
         with record_attention(model.decoder_layers) as recorded:
             model(src, src != special_ids.pad, tgt_in)
         layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
         for row, i in enumerate(batch):
-            end, n_columns = first + len(targets[i]) + 1, len(sources[i])
+            end, n_columns = first + len(requests[i].tgt) + 1, len(requests[i].src)
             yield i, torch.stack([weights[row, :, first:end, :n_columns] for weights in layers]).float().cpu()
 
 
@@ -87,10 +80,10 @@ def choose_heads(
     Returns:
         One head or more; none if no pair is of a usual length.
     """
-    sources, targets = _sample(sources, targets)
-    if not sources:
+    requests = _sample(sources, targets)
+    if not requests:
         return []
-    src, tgt, weights, heads = _all_weights(model, sources, targets)
+    src, tgt, weights, heads = _all_weights(model, requests)
     chosen: list[int] = []
     best, total = -math.inf, np.zeros_like(weights[0])  # a gain of nothing may be negative, by rounding
     while len(chosen) < len(heads):
@@ -104,28 +97,26 @@ def choose_heads(
     return [heads[i] for i in sorted(chosen)]
 
 
-def _sample(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+def _sample(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[AlignRequest]:
     """Return the first pairs of a usual length."""
-    chosen, n_tokens = [], 0
+    chosen, n_tokens = list[AlignRequest](), 0
     for src, tgt in zip(sources, targets, strict=True):
         if 1 < len(src) <= _MAX_SOURCE and 0 < len(tgt) <= 2 * _MAX_SOURCE and n_tokens < _MAX_TOKENS:
-            chosen.append((src, tgt))
+            chosen.append(AlignRequest(src, tgt))
             n_tokens += len(tgt)
-    return [src for src, _ in chosen], [tgt for _, tgt in chosen]
+    return chosen
 
 
 def _all_weights(
-    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: Transformer, requests: Sequence[AlignRequest]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], list[AlignmentHead]]:
     """Return source tokens (N, S), target tokens (N,), weights (C, N, S) and the C candidates, for N target tokens."""
     predicting = all_heads(model.architecture)
     heads = [*predicting, *(head.model_copy(update={"reading": True}) for head in predicting)]
-    longest = max(map(len, sources)) - 1  # EOS says nothing about a word
+    longest = max(len(request.src) for request in requests) - 1  # EOS says nothing about a word
     src_parts, tgt_parts, parts = [], [], []
-    for i, weights in cross_attention(model, sources, targets):
-        src, tgt = np.array(sources[i][:-1]), np.array(targets[i])
+    for i, weights in cross_attention(model, requests):
+        src, tgt = np.array(requests[i].src[:-1]), np.array(requests[i].tgt)
         padding = (0, longest - len(src))
         src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
         tgt_parts.append(tgt)
