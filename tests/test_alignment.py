@@ -23,6 +23,7 @@ from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
+from mtformer.search.engine import AlignRequest
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -368,7 +369,7 @@ def chosen_by(
             "mtformer.search.alignment.cross_attention",
             lambda model, requests: ((place, weights(place)) for place in range(len(requests))),
         )
-        return choose_heads(model, sources, targets)
+        return choose_heads(model, list(map(AlignRequest, sources, targets)))
 
 
 def test_alignments_do_not_go_with_the_text_of_documents(trained: Project) -> None:

@@ -63,9 +63,7 @@ _MAX_SOURCE = 60  # tokens of a source
 _LEAST_GAIN = 0.01  # nats
 
 
-def choose_heads(
-    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[AlignmentHead]:
+def choose_heads(model: Transformer, requests: Sequence[AlignRequest]) -> list[AlignmentHead]:
     """Choose the heads whose mean attention links words most consistently.
 
     The measure is the mutual information of the two tokens of a link, over all links from a target token to the source
@@ -74,13 +72,12 @@ def choose_heads(
 
     Args:
         model: in evaluation mode.
-        sources: ids, EOS last.
-        targets: ids without EOS.
+        requests: the pairs.
 
     Returns:
         One head or more; none if no pair is of a usual length.
     """
-    requests = _sample(sources, targets)
+    requests = _sample(requests)
     if not requests:
         return []
     src, tgt, weights, heads = _all_weights(model, requests)
@@ -97,13 +94,14 @@ def choose_heads(
     return [heads[i] for i in sorted(chosen)]
 
 
-def _sample(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[AlignRequest]:
+def _sample(requests: Sequence[AlignRequest]) -> list[AlignRequest]:
     """Return the first pairs of a usual length."""
     chosen, n_tokens = list[AlignRequest](), 0
-    for src, tgt in zip(sources, targets, strict=True):
-        if 1 < len(src) <= _MAX_SOURCE and 0 < len(tgt) <= 2 * _MAX_SOURCE and n_tokens < _MAX_TOKENS:
-            chosen.append(AlignRequest(src, tgt))
-            n_tokens += len(tgt)
+    for request in requests:
+        is_usual = 1 < len(request.src) <= _MAX_SOURCE and 0 < len(request.tgt) <= 2 * _MAX_SOURCE
+        if is_usual and n_tokens < _MAX_TOKENS:
+            chosen.append(request)
+            n_tokens += len(request.tgt)
     return chosen
 
 

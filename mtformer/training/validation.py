@@ -22,7 +22,7 @@ from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.lora import merged
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import choose_heads
-from mtformer.search.engine import SearchRequest, fill_batches, longest_first, results_of
+from mtformer.search.engine import AlignRequest, SearchRequest, fill_batches, longest_first, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
@@ -252,8 +252,8 @@ class Validator:
         """Choose the heads that align the validation pairs best, in all directions; see :func:`choose_heads`."""
         n_each = _ALIGNED_PAIRS // len(self._sets)
         places = [(valid.corpus, i) for i in range(n_each) for valid in self._sets if i < len(valid.corpus)]
-        sources = [corpus.src[i].tolist() for corpus, i in places]
-        return choose_heads(model, sources, [corpus.tgt[i][:-1].tolist() for corpus, i in places])
+        pairs = [AlignRequest(corpus.src[i].tolist(), corpus.tgt[i][:-1].tolist()) for corpus, i in places]
+        return choose_heads(model, pairs)
 
     def _plan(self, valid: _ValidSet) -> Plan:
         return fill_buckets(valid.corpus, np.arange(len(valid.corpus)), self._config.training.max_tokens)
