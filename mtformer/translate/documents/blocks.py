@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mtformer.translate.documents.inline import BlockUnit, Kind, Raw, Span, Text, Token, Writer, units_of
 
@@ -91,46 +92,47 @@ def _again(render: Callable[[Raw], str]) -> Callable[[Raw], str]:
     return lambda raw: _TAG.sub(renumbered, render(raw))
 
 
-class Rendering:
-    """Writes a text with its edits; edits inside the marks of a block are written with the block."""
+def rendered(
+    text: str,
+    blocks: Iterable[Block],
+    edits: Iterable[tuple[Span, str]],
+    translations: Iterable[str],
+    *,
+    bilingual: bool,
+) -> str:
+    """Return a text with its edits and its translations; edits inside the marks of a block are written with the block.
 
-    def __init__(
-        self,
-        text: str,
-        blocks: Iterable[Block],
-        edits: Iterable[tuple[Span, str]],
-        translations: Iterable[str],
-        *,
-        bilingual: bool,
-    ) -> None:
-        """Take a text with its blocks, in order, other changes by their spans, and one translation for each unit."""
-        remaining = iter(translations)
-        changes: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in edits]
-        changes += [(block.span, block, [next(remaining) for _ in block.units]) for block in blocks]
-        changes.sort(key=lambda change: (change[0][0], -change[0][1]))
-        self._text, self._edits, self._bilingual = text, changes, bilingual
-        self._starts = [span[0] for span, _, _ in changes]
+    Args:
+        text: the text.
+        blocks: its blocks, in order.
+        edits: other changes, by their spans.
+        translations: one for each unit of the blocks.
+        bilingual: whether a translation follows its source, instead of replacing it.
+    """
+    remaining = iter(translations)
+    changes: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in edits]
+    changes += [(block.span, block, [next(remaining) for _ in block.units]) for block in blocks]
+    changes.sort(key=lambda change: (change[0][0], -change[0][1]))
+    starts = [span[0] for span, _, _ in changes]
 
-    def stretch(self, start: int, stop: int, outer: int = -1) -> str:
-        """Return a stretch with the edits inside it whose numbers are greater than ``outer``."""
+    def stretch(start: int, stop: int, outer: int = -1) -> str:
+        """Return a stretch with the changes inside it whose numbers are greater than ``outer``."""
         parts, position = [], start
-        for number in range(max(bisect_left(self._starts, start), outer + 1), len(self._edits)):
-            (begin, end), new, translations = self._edits[number]
-            if begin >= stop and not begin == end == stop == len(self._text):
+        for number in range(max(bisect_left(starts, start), outer + 1), len(changes)):
+            (begin, end), new, of_units = changes[number]
+            if begin >= stop and not begin == end == stop == len(text):
                 break
             if begin < position or end > stop:
                 continue  # written with another, or one that this stretch is a part of
-            written = self._written(number, new, translations)
+            written = (
+                new if isinstance(new, str) else new.written(of_units, partial(render, number), bilingual=bilingual)
+            )
             if written is not None:
-                parts += [self._text[position:begin], written]
+                parts += [text[position:begin], written]
                 position = end
-        return "".join([*parts, self._text[position:stop]])
+        return "".join([*parts, text[position:stop]])
 
-    def _written(self, number: int, new: Block | str, translations: Sequence[str]) -> str | None:
-        if isinstance(new, str):
-            return new
+    def render(number: int, raw: Raw) -> str:
+        return "".join(part if isinstance(part, str) else stretch(*part, number) for part in raw)
 
-        def render(raw: Raw) -> str:
-            return "".join(part if isinstance(part, str) else self.stretch(*part, number) for part in raw)
-
-        return new.written(translations, render, bilingual=self._bilingual)
+    return stretch(0, len(text))

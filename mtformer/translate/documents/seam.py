@@ -9,7 +9,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
 from mtformer.text.languages import base_language, is_language
 from mtformer.translate.documents.archive import Archive
-from mtformer.translate.documents.blocks import Block, Rendering
+from mtformer.translate.documents.blocks import Block, rendered
 from mtformer.translate.documents.inline import Span
 
 MAX_UNITS = 1_000_000  # of an archive, which take some kilobyte of memory each; a book of 500 pages has about 5,000
@@ -108,8 +108,7 @@ class TextDocument:
             UserError: the encoding of the text lacks a character.
         """
         bilingual = self._settings.bilingual
-        rendering = Rendering(self._text, self._blocks, self._edits, translations, bilingual=bilingual)
-        text = rendering.stretch(0, len(self._text))
+        text = rendered(self._text, self._blocks, self._edits, translations, bilingual=bilingual)
         try:
             return text.encode(self._encoding, self._errors)
         except UnicodeEncodeError as error:
