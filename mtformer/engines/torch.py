@@ -191,12 +191,10 @@ class TorchEngine(BatchedEngine):
     def _processors(self, requests: Sequence[SearchRequest], limits: Sequence[int]) -> list[Processor]:
         """Return the rules of a search, in order."""
         eos = self._special_ids.eos
-        return [
-            NeverChoose(self._special_ids.never, self._device),
-            ForcePrefixes([request.prefix for request in requests], self._device),
-            EndAtLimits(limits, eos, self._device),
-            *rules_of(requests[0].options, eos),
-        ]
+        processors: list[Processor] = [NeverChoose(self._special_ids.never, self._device)]
+        if any(request.prefix for request in requests):
+            processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
+        return [*processors, EndAtLimits(limits, eos, self._device), *rules_of(requests[0].options, eos)]
 
     @torch.inference_mode()
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
