@@ -6,6 +6,7 @@
 >>> best.text
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from mtformer.support import __version__
@@ -13,6 +14,10 @@ from mtformer.support import __version__
 if TYPE_CHECKING:
     from mtformer.translate.translation import Translation
     from mtformer.translate.translator import Translator
+
+# The threads of an operation would wait for each other in a busy loop: beside a program that takes one of the cores,
+# all of them would wait for the slowest (docs/performance.md). OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __all__ = ["Translation", "Translator", "__version__"]
 

@@ -265,6 +265,7 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         ),
         (["pairs.tsv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{tsv: pairs.tsv}]}\n"),
         (["pairs.csv.gz"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{csv: pairs.csv.gz}]}\n"),
+        (["csv:pairs.csv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{csv: pairs.csv}]}\n"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],

@@ -1,21 +1,29 @@
 """Parts of a batch that are computed side by side: the same results whatever the threads do when."""
 
 import gc
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 import weakref
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from conftest import Project, training_settings
+from engines import request, score
+from test_search import EOS, make_model
 from test_update import batches_of, make_updater, weights, with_sgd
 from torch import Tensor
 from torch.testing import assert_close
 
 from mtformer.bundle.format import load_bundle
 from mtformer.data.batches import Batch
+from mtformer.engines import torch as torch_engine
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.dropout import Dropout, randomness_from
 from mtformer.support.processes.threads import Threads, choose_threads, one_core_per_operation
 from mtformer.training import update as module
@@ -98,6 +106,38 @@ def test_torch_has_its_threads_again_after_the_work() -> None:
         assert torch.get_num_threads() == 1
         _ = 1 / 0
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("most_weights", "n_threads"), [(2**25, 1), (0, 3)])
+def test_a_lone_batch_of_a_small_model_is_computed_on_one_core(
+    monkeypatch: pytest.MonkeyPatch, most_weights: int, n_threads: int
+) -> None:
+    """Beside a busy program, cores that share the operations of a search would wait for the slowest of them."""
+    monkeypatch.setattr(torch_engine, "_SMALL", most_weights)
+    used: set[int] = set()
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        engine = TorchEngine(make_model(3))
+        engine.model.encoder_layers[0].register_forward_hook(lambda *_: used.add(torch.get_num_threads()))
+        score(engine, [[7, 4, EOS]], [[5]])
+        assert used == {n_threads}
+        search = Mock(side_effect=lambda *_: [torch.get_num_threads()])
+        monkeypatch.setattr(engine, "_search", search)
+        observed: Any = engine.observe(request([7, 4, EOS], 5), Mock())
+        assert observed == n_threads
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_of_torch_do_not_wait_in_a_busy_loop() -> None:
+    """OpenMP reads the variable when torch is imported; users may set another value."""
+    show = "import mtformer, os; print(os.environ['OMP_WAIT_POLICY'])"
+    for given, expected in (({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")):
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
+        done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{expected}\n"
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])

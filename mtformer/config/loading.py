@@ -40,7 +40,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """
     path = Path(path)
     if (kind := Path(path.name.removesuffix(".gz")).suffix[1:]) in ("tsv", "csv", "jsonl", "tmx"):
-        data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {path}}}]}}"
+        data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {str(path).removeprefix(f'{kind}:')}}}]}}"
         raise UserError(f"{path} is a text, not a config; write a config that names it, data: {data}")
     try:
         text = path.read_text(encoding="utf-8")

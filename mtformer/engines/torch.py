@@ -1,6 +1,7 @@
 """The engine that computes with torch."""
 
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import Any, get_args
 
@@ -38,8 +39,9 @@ from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, 
 from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import require_precision
-from mtformer.support.processes.threads import Threads
+from mtformer.support.processes.threads import Threads, one_core_per_operation
 
+_SMALL = 2**25  # weights; up to so many, the cores gain next to nothing by sharing an operation
 _FORCED_TOKENS = 4096  # of a batch that is scored or aligned by teacher forcing
 _BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
 _LOGITS_PER_TOKEN = 1024  # a sentence counts as at least one token for so many of its logits, which are K·V
@@ -79,6 +81,7 @@ class TorchEngine(BatchedEngine):
         self._preparing = Lock()
         self._recording = Lock()  # attention has one observer at a time
         self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)
+        self._is_small = sum(weights.numel() for weights in self.model.parameters()) <= _SMALL
 
     def for_twin(self, model: Transformer, alignment_heads: Sequence[AlignmentHead]) -> "TorchEngine":
         """Return an engine for a model that shares weights with this one's, and their packed copies."""
@@ -93,7 +96,8 @@ class TorchEngine(BatchedEngine):
             UserError: this device cannot compute in the precision of the options.
             MtformerError: the model predicts NaN.
         """
-        [hypotheses] = self._search([request], observer)
+        with self._cores():
+            [hypotheses] = self._search([request], observer)
         return hypotheses
 
     def require_supported(self, options: SearchOptions) -> None:
@@ -129,7 +133,12 @@ class TorchEngine(BatchedEngine):
 
     def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
         """Compute several batches at once, each on a core of its own."""
-        return self._threads.map(self._run, batches)
+        with self._cores():
+            yield from self._threads.map(self._run, batches)
+
+    def _cores(self) -> AbstractContextManager[None]:
+        """Return a context in which a lone batch is computed on one core, too, unless the model is large."""
+        return one_core_per_operation() if self._is_small else nullcontext()
 
     @torch.inference_mode()
     def _search(
