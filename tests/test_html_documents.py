@@ -80,6 +80,19 @@ def test_a_full_stop_keeps_its_own_tag_at_its_place() -> None:
     )
 
 
+def test_the_ends_of_tags_that_overlap_stay_in_order() -> None:
+    """Browsers accept them; an end before its start would format the rest of the page."""
+    page = "<p>An <b>old <i>piano</b> in Vienna</i> and <i>new <b>chips</i> here</b>."
+    [unit] = units(page, "a.html")
+    assert unit == "An <1>old <2/>piano</1> in Vienna<3/> and <4>new <5/>chips</4> here<6/>."
+    assert translated(page, "a.html", identity).decode() == page
+    swapped = unit.replace("<2/>", "<x/>").replace("<3/>", "<2/>").replace("<x/>", "<3/>")
+    assert translated(page, "a.html", lambda texts: [swapped]).decode() == (
+        "<p>An old piano in Vienna and new chips here.<b><i></b></i><i><b></i></b>"
+    )
+    assert translated("<p>The <i>dog", "a.html", identity).decode() == "<p>The <i>dog"
+
+
 def test_a_translator_that_loses_tags_loses_neither_text_nor_links() -> None:
     def careless(texts: list[str]) -> list[str]:
         return [text.replace("<1>", "").replace("</2>", "</1>") for text in texts]

@@ -51,6 +51,7 @@ _SEPARATING = (Role.BLOCK, Role.TEXT_BLOCK, Role.HIDDEN)
 _KEPT = (Role.COMMENT, Role.HIDDEN)
 _OPAQUE = (*_KEPT, Role.POINT, Role.CODE, Role.READING, Role.NESTED, Role.LINE_BREAK, Role.BREAK)
 _KINDS = {Role.LINE_BREAK: Kind.LINE, Role.BREAK: Kind.BREAK, Role.SENTENCE: Kind.BREAK}
+_ENDS = {TokenKind.START: Kind.OPEN, TokenKind.END: Kind.CLOSE}
 _SPACE = " \t\r\n\f\ufeff"
 _SPACES = re.compile(f"[{_SPACE}]+")
 _LINE_END = re.compile(r"\r?\n[ \t]*")
@@ -114,7 +115,7 @@ class Flow:
         readings: list[Token] = []
         number = start
         while number < stop:
-            kind, _, begin, _ = self.source.tokens[number]
+            kind, name, begin, _ = self.source.tokens[number]
             if kind is TokenKind.TEXT:
                 tokens += self._texts(number)
                 number += 1
@@ -127,6 +128,8 @@ class Flow:
                 tokens.append(Mark(Kind.OPEN, raw, number))
             elif role is Role.INLINE and kind is TokenKind.END and number in self._closing:
                 tokens.append(Mark(Kind.CLOSE, _with_readings(tokens, readings, raw), pairs.get(number, -1)))
+            elif role is Role.INLINE and kind in _ENDS:  # of tags that overlap, as in <b>a<i>b</b>c</i>
+                tokens.append(Mark(_ENDS[kind], raw, number, name=name))
             elif role in _KINDS:
                 tokens.append(Mark(_KINDS[role], raw))
             else:
