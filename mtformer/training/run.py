@@ -20,7 +20,7 @@ from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.model.lora import adapt, trained_parameters
 from mtformer.model.transformer import Transformer
-from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.runs.checkpoints import list_checkpoints, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.files import require_distinct, write_atomically, write_text
@@ -160,6 +160,9 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
     """
     with one_core_per_operation():
         trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
+        folder = RunFolder.of(config)
+        if saved := [] if fresh else list_checkpoints(folder.checkpoints):
+            log.info("the forecast is for the whole run; %s resumes at step %s", folder.path, f"{step_of(saved[0]):,}")
         return forecast(trainer)
 
 
