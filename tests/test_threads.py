@@ -132,12 +132,12 @@ def test_a_lone_batch_of_a_small_model_is_computed_on_one_core(
 
 
 def test_threads_of_torch_do_not_wait_in_a_busy_loop() -> None:
-    """OpenMP reads the variable when torch is imported; users may set another value."""
-    show = "import mtformer, os; print(os.environ['OMP_WAIT_POLICY'])"
+    """OpenMP reads the variable when torch is imported, so it is set before; users may set another value."""
+    show = "import mtformer, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
     for given, expected in (({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")):
         environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
         done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout == f"{expected}\n"
+        assert done.stdout == f"{expected} False\n"
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])

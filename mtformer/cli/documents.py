@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.cli.command import Options, option
+from mtformer.cli.options import may_be_path, print_result
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ class DocumentOptions(Options):
                 replace another file.
             MtformerError: a document cannot be written.
         """
-        from mtformer.cli.options import print_result
         from mtformer.translate.documents.job import translate_documents
         from mtformer.translate.documents.seam import Settings
 
@@ -78,9 +78,8 @@ class DocumentOptions(Options):
 
 
 def _is_one_file(text: str) -> bool:
-    """Tell whether an argument is meant as a file: a sentence or a URL may end like the name of one."""
-    is_text = " " in text or "://" in text
-    return not is_text or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
+    """Tell whether an argument is meant as a file."""
+    return may_be_path(text) or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
 
 
 def _is_folder(text: str) -> bool:

@@ -222,13 +222,18 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
         raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
-    path, is_word = Path(text), len(text.split()) == 1 and "://" not in text  # a URL is no file
+    path, is_word = Path(text), may_be_path(text)
     if is_word and (_is_path(text) or (reads_files and structured_suffix(path))):
         raise UserError(f"there is no file {text}")
     if is_folder:
         log.warning("%s is also a folder: its name is taken as the text%s", text, how_to_read and f"; {how_to_read}")
     elif is_word and (structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)):
         log.warning("there is no file %s: its name is taken as the text", text)
+
+
+def may_be_path(text: str) -> bool:
+    """Tell whether a text may be meant as a path: a sentence or a URL may only end like one."""
+    return len(text.split()) == 1 and "://" not in text
 
 
 def _is_path(text: str) -> bool:
