@@ -136,6 +136,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "12 500 €, 1 000 Hunde, 86 400 Sekunden", ["€12,500", "1,000", "86,400 seconds"]),
     ("en-de", "12 500 dogs, 12\u00a0500 dogs", ["12", "500", "12.500"]),
     ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
+    ("en-de", "1.5m people, 20m users, a 1.5m wall", ["1,5 Millionen", "20 Millionen", "1,5m"]),
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
     ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
     ("de-en", "Ruf 0171 1111.5 an", ["0171", "1111.5"]),

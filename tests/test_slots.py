@@ -56,7 +56,7 @@ def shown(text: str) -> str:
         ("fe80::1ff:fe23:4567, ab:cd::/32 or 1:2:3:4:5:6:7:8f", "<N>, <N> or <N>"),  # IPv6
         ("d0:1B:44:11:3A:B7 at a::b, std::ab, 10:30:45", "<N> at <N>, std::ab, <M>"),
         ("10x15 cm, 1920 × 1080, 2x3x4 or 1e16 of 7", "<M>, <M>, <F> or <N> of <M>"),  # no part of a number
-        ("4.5M people, 2.5B stars, 1.5MB", "<M> people, <M> stars, <M>"),
+        ("4.5M dogs, 2.5B stars, 1.5MB", "<M> dogs, <M> stars, <M>"),
         ("100k views, 1.5k-2k, -5k or £2.5k, 5k-run", "<M> views, <M>-<F>, <M> or <M>, <M>k-run"),
         ("3 1/2 cups, -5 1/2 kg, 2-2 1/2, $5 1/2, 3 1/20", "<M> cups, <M>, <F>-<M>, <M>, <F> <M>"),
         ("0x42 or 0x1F", "<N> or <N>"),

@@ -67,16 +67,19 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
 _END = "(?![&.'’]?[A-Za-z0-9]|-[A-Za-z])"
 # After an amount of money: £1.5m, but not $5 m, $5m-deal or $5 B&B.
 _SHORT = {"en": ("", "mn?", f"b|{_GAP}bn", "tn")}
+# It is no unit of length before these words: 1.5m people.
+_COUNTED = "people|inhabitants|residents|users|customers|subscribers|followers|visitors|passengers|views|copies|jobs"
+_SHORT_BEFORE_COUNTED = {"en": ("", f"m(?= (?:{_COUNTED}))")}
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
 
 def large_words(language: str, *, of_money: bool) -> str:
     """Return a pattern of words after a number, as in "5 million", with one more group for each three zeros.
 
-    After an amount of money it may be short: £1.5m.
+    After an amount of money, or before words such as "people", it may be short: £1.5m.
     """
     base = base_language(language)
-    words, short = _LARGE.get(base, ()), _SHORT.get(base, ()) if of_money else ()
+    words, short = _LARGE.get(base, ()), (_SHORT if of_money else _SHORT_BEFORE_COUNTED).get(base, ())
     return "|".join(
         f"({_GAP}(?:{word}){f'|(?:{also}){_END}' * bool(also)})"
         for word, also in zip_longest(words, short, fillvalue="")
