@@ -1,6 +1,7 @@
 """Requests for translations, and their answers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,8 +71,9 @@ def checked_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     given = {name: value for name, value in options.items() if value is not None}
     if unknown := [name for name in given if name not in OPTIONS]:
         raise UserError(f"there is no option {unknown[0]} here; there are {', '.join(OPTIONS)}")
+    for name in _WIDE:  # first: the search would name its own limit, which is higher
+        with suppress(ValueError):  # no number, as is found below
+            if name in given and float(str(given[name])) > _LARGEST_BEAM:
+                raise UserError(f"{name} = {given[name]}: a request may ask for {_LARGEST_BEAM} at most")
     checked = SearchConfig().updated(**given) if given else None
-    for name in _WIDE:
-        if name in given and getattr(checked, name) > _LARGEST_BEAM:
-            raise UserError(f"{name} = {given[name]}: a request may ask for {_LARGEST_BEAM} at most")
     return tuple((name, getattr(checked, name)) for name in sorted(given))
