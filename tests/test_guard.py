@@ -173,6 +173,7 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
     assert chinese.problems(SOURCE, "我们狗在雪里玩。") == ()
     assert chinese.problems("Two dogs play.", "狗在雪里玩雪里玩雪里玩") == ("repeats itself",)
     assert chinese.problems("Two dogs play.", "狗在雪里雪里玩") == ("doubles words",)
+    assert chinese.problems("\ue000 dogs play.", "我们\ue000狗在狗在。") == ("doubles words",)  # after a slot
     assert chinese.problems("Two dogs play.", "我们玩玩，你好你好，狗在雪里玩") == ()  # as people say
     assert english.problems("狗玩玩雪", "The dogs play play.") == ()
     assert english.problems("我们狗在雪里玩。", "Our dogs play in the snow snow.") == ("doubles words",)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mtformer.text.entities import SLOT
 from mtformer.text.languages import base_language, is_written_with_spaces
 
 FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
@@ -18,9 +19,11 @@ LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
 LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
 LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
 # A phrase twice in a row, and in a language without spaces one of different characters, not alone in its clause: people
-# say 看看 and 好了好了.
+# say 看看 and 好了好了. A clause may begin with a slot for a number.
 DOUBLED_WORDS = re.compile(r"(?<!\w)(?=[^\W\d_])(\w+(?:[ -]\w+){0,7})[ -]\1(?!\w)", re.IGNORECASE)
-DOUBLED_CHARACTERS = re.compile(r"(?P<before>\w?)(?P<phrase>([^\W\d_])(?!\3)\w{1,7}?)(?P=phrase)(?P<after>\w?)")
+DOUBLED_CHARACTERS = re.compile(
+    rf"(?P<before>(?:\w|{SLOT.pattern})?)(?P<phrase>([^\W\d_])(?!\3)\w{{1,7}}?)(?P=phrase)(?P<after>\w?)"
+)
 DOUBLED_ONES = re.compile(r"([^\W\d_]\w{0,7}?)\1")
 MAY_DOUBLE = {  # of other languages all words of up to three letters
     "en": "that had her you is in do so who bye ha no ho blah knock hush night there out on up to yo great".split(),
