@@ -104,7 +104,7 @@ def test_a_translator_that_loses_tags_loses_neither_text_nor_links() -> None:
 def test_the_encoding_stays_and_what_it_lacks_becomes_an_entity() -> None:
     page = '<meta charset="iso-8859-1"><p>caf\u00e9'.encode("latin-1")
     assert translated(page, "a.html", lambda texts: ["ein Caf\u00e9 \u20ac"]) == page[:-4] + b"ein Caf\xe9 &#8364;"
-    with pytest.raises(UserError, match=r"a\.html:2: the text is not UTF-8: save it in UTF-8"):
+    with pytest.raises(UserError, match=r"a\.html:2: the text is not UTF-8; convert the file first"):
         translated(b"<p>\n\xff\xfe\x00a", "a.html")
 
 

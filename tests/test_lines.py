@@ -103,6 +103,11 @@ def test_a_bad_line_from_standard_input_is_named() -> None:
         (b"a\rb\r", ": only carriage returns end its lines; convert them to line feeds"),
         (b"a\nb\nna\xefve\n", ":3: byte 0xef at position 3 is not UTF-8"),
         (b"a\ncut \xe2\x82", ":2: byte 0xe2 at position 5 is not UTF-8"),
+        ("a\nPrüfung".encode("latin-1"), "convert the file first; it may be WINDOWS-1252, which iconv -f"),
+        ("“Grüße”, für 5 €".encode("cp1252"), "it may be WINDOWS-1252"),
+        ("Größe".encode("latin-1"), "it may be WINDOWS-1252"),
+        ("狗在雪里玩。a".encode("gb18030"), "it may be GB18030"),
+        ("Привет, мир".encode("cp1251"), "is not UTF-8; convert the file first"),
         (b"\xef\xbb\xbfa\xff\n", ":1: byte 0xff at position 2 is not UTF-8"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_line_of_a_catalogue_may_have_several_parts() -> None:
     [
         ('msgid "a"\nmsgstr "\n', r"a\.po:2: this line is not part of a catalogue: msgstr"),
         ('"a"\n', r"a\.po:1: this line belongs to no message"),
-        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po:1: the text is not UTF-8: save it in UTF-8"),
+        (b'msgid "\xff"\nmsgstr ""\n', r"a\.po:1: the text is not UTF-8; convert the file first"),
         (
             b'"Content-Type: text/plain; charset=utf-8\\n"\n#\xff',
             r"a\.po:2: the text is not UTF-8, its declared encoding",

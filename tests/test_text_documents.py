@@ -155,6 +155,14 @@ def test_cues_need_no_blank_line_between_them() -> None:
     assert "\n2\n00:03,500 --> 00:05,000\n" in translated(cues, "a.srt").decode()
 
 
+@pytest.mark.parametrize("name", ["a.srt", "a.vtt", "a.txt", "a.md", "a.csv"])
+def test_documents_in_other_encodings_are_refused_with_a_remedy(name: str) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\nSchöne Grüße!\n\n".encode("latin-1")
+    message = rf"{name}:3: the text is not UTF-8; convert the file first; it may be WINDOWS-1252, which iconv"
+    with pytest.raises(UserError, match=message):
+        translated(text, name)
+
+
 def test_subtitles_are_wrapped_and_may_be_bilingual() -> None:
     cue = "WEBVTT\n\nNOTE not this\n\n00:01.000 --> 00:02.000 align:start\n<v Bob>A dog\n"
     assert translated(cue, "a.vtt").decode() == cue.replace("A dog", "A DOG")

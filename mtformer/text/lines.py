@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -25,6 +26,8 @@ from mtformer.support.terminal import escaped
 _BUFFER = 1 << 17  # bytes
 _BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))  # "BZh" alone may begin a text
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+_ACCENTED = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\x80-\xff]+(?=[A-Za-z])")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # In place of Python's surrogates, which are no text, private characters that hardly any font has.
 _PRIVATE = {0xDC00 + byte: 0x10F700 + byte for byte in range(0x80, 0x100)}
@@ -361,6 +364,17 @@ def _without_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
+def how_to_convert(raw: bytes) -> str:
+    """Return advice on text that is not UTF-8, with the encoding that it may have, if that can be told."""
+    is_latin = 2 * len(_ACCENTED.findall(raw)) > len(_NOT_ASCII.findall(raw))
+    encoding, codec = ("WINDOWS-1252", "cp1252") if is_latin else ("GB18030", "gb2312")
+    try:
+        raw.decode(codec)
+    except UnicodeDecodeError:
+        return "convert the file first"
+    return f"convert the file first; it may be {encoding}, which iconv -f {encoding} -t UTF-8 converts"
+
+
 def _decode(raw: bytes, name: str, number: int) -> Line:
     """Describe a line that is not text."""
     problem = "the line contains a zero byte: this is not text, or UTF-16; save it as UTF-8"
@@ -369,6 +383,6 @@ def _decode(raw: bytes, name: str, number: int) -> Line:
             raw.decode()
         except UnicodeDecodeError as error:
             byte = raw[error.start]
-            problem = f"byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
+            problem = f"byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; {how_to_convert(raw)}"
     text = raw.replace(b"\0", b"\xff").decode(errors="replace")
     return Line(number, _without_end(text), f"{name}:{number}: {problem}")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from mtformer.support.errors import UserError
+from mtformer.text.lines import how_to_convert
 from mtformer.translate.markup.scanner import VOID, unescape
 
 
@@ -234,7 +235,7 @@ def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCO
         except (UnicodeError, LookupError):
             pass  # it is no encoding of texts
     if not found:
-        advice = ", its declared encoding" if declared else ": save it in UTF-8"
+        advice = ", its declared encoding" if declared else f"; {how_to_convert(content)}"
         raise UserError(f"{where}: the text is not {named.upper().removesuffix('-SIG')}{advice}")
     best = next((each for each, text in found.items() if not _CONTROL.search(text)), next(iter(found)))
     return found[best], best
