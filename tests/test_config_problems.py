@@ -111,6 +111,17 @@ def test_the_name_of_a_run_is_that_of_a_folder_on_every_system(folder: Path, nam
     assert "match pattern" not in problem  # a regular expression is no plain sentence
 
 
+@pytest.mark.parametrize("written", ['"a\\0b"', '"a\\ud800b"'])
+def test_text_that_no_path_can_have_is_refused_wherever_it_is(folder: Path, written: str) -> None:
+    shown = written.strip('"').replace("\\0", "\\x00")
+    problem = f"given `{shown}`, allowed: text without null characters and surrogates"
+    assert problems(folder, f"{MINIMAL}run: {{dir: {written}}}\n") == [f"C:6: run.dir: {problem}"]
+    assert problems(folder, MINIMAL, f"run.dir={written}") == [f"--set run.dir={written}: {problem}"]
+    assert problems(folder, f"{MINIMAL}tokenizer: {{user_symbols: [x, {written}]}}\n") == [
+        f"C:6: tokenizer.user_symbols.1: {problem}"
+    ]
+
+
 @pytest.mark.parametrize("path", ["~", "[a.en]", "~nosuchuser/a.en", "a" * 300, "a.en/x", '"a\\0b"', "."])
 def test_a_path_that_cannot_be_is_a_problem_like_a_missing_file(folder: Path, path: str) -> None:
     (problem,) = problems(folder, MINIMAL.replace("a.en", path))

@@ -6,6 +6,7 @@ are text where it has text.
 """
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -28,6 +29,7 @@ Key = tuple[str | int, ...]
 
 _MAX_VALUES = 100_000  # with all aliases written out
 _MAX_PROBLEMS = 100
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what escapes in quotes can write, and no path or file of text has
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -153,7 +155,7 @@ class _Document:
         """Parse YAML into dicts, lists, strings and None, and record lines and problems.
 
         Raises:
-            UserError: it cannot be parsed, or is too large.
+            UserError: it cannot be parsed, is too large, or has characters that no path can have.
         """
         import yaml
 
@@ -179,6 +181,10 @@ class _Document:
         if node is None or node.tag == "tag:yaml.org,2002:null":
             return None
         if isinstance(node.value, str):
+            if _NO_TEXT.search(node.value):
+                label = f"{_dotted(key)}: " if key else ""
+                problem = f"{label}given `{shown(node.value)}`, allowed: text without null characters and surrogates"
+                raise UserError(f"{self.place(key)}: {problem}")
             return node.value
         if isinstance(node, MappingNode):
             return self._mapping(node, key)
