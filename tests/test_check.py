@@ -349,6 +349,29 @@ def test_a_source_without_pairs_is_a_problem(project: Project) -> None:
     assert "empty.en, en-de, training: no sentence pairs\n" in result.stdout
 
 
+@pytest.mark.parametrize("options", [(), ("--json",), ("--fix", "clean")])
+def test_two_empty_files_are_nothing_to_check(options: tuple[str, ...], tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"empty.{side}").touch()
+    files = ("--src", "empty.en", "--tgt", "empty.de")
+    result = Project(tmp_path, tmp_path).mtformer("data", "check", *files, *options)
+    assert (result.status, result.stdout) == (2, "")
+    assert "Error: there is nothing to check: no sentence pairs in empty.en, empty.de\n" in result.stderr
+    assert not (tmp_path / "clean").exists()
+
+
+@pytest.mark.parametrize(
+    ("n_src", "n_tgt", "counts"), [(30, 20, "30 lines, b.de has 20"), (1, 30, "1 line, b.de has 30")]
+)
+def test_files_of_unequal_length_are_the_first_finding(n_src: int, n_tgt: int, counts: str, tmp_path: Path) -> None:
+    sources, targets = zip(*phrasebook()[:30], strict=True)
+    write(tmp_path / "a.en", list(sources[:n_src]))
+    write(tmp_path / "b.de", list(targets[:n_tgt]))
+    result = Project(tmp_path, tmp_path).mtformer("data", "check", "--src", "a.en", "--tgt", "b.de")
+    assert result.status == 0, result.stderr
+    assert result.stdout.splitlines()[1] == f"  a.en has {counts}: they are not parallel line by line"
+
+
 def test_a_text_in_which_no_line_has_its_translation_is_reported(tmp_path: Path) -> None:
     text = ParallelText([parse_source("builtin:phrasebook,size:2500", "en", "de")], "en", "de")
     sources, targets = zip(*text, strict=True)

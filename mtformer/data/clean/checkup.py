@@ -17,10 +17,11 @@ from mtformer.data.clean.realign import Passage, RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
+from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.languages import suit_joint_vocabulary
-from mtformer.text.lines import without_escapes
+from mtformer.text.lines import input_name, without_escapes
 from mtformer.text.pairs import Drops, Example, SentencePair
 from mtformer.text.tokenizer.adopt import read_tokenizer
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -257,7 +258,7 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         tokenizer: that of the model of ``training.init_from``, to measure with; None if there is none.
 
     Raises:
-        UserError: the text cannot be read.
+        UserError: the text cannot be read, or there is none.
     """
     data = config.data
     sources = list(_checks(data))
@@ -265,6 +266,9 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
     for portion in _judged(sources, "checking the text"):
         for pair in portion.pairs if sources[portion.source].use == "train" else ():
             sample.add(pair)
+    if not any(source.n_pairs for source in sources):
+        names = ", ".join(dict.fromkeys(name for source in sources for name in map(input_name, source.part.files)))
+        raise UserError(f"there is nothing to check: no sentence pairs in {names}")
     n_pairs = sum(source.n_pairs for source in sources if source.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
     held_out = _held_out(data, sources)

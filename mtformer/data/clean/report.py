@@ -19,6 +19,7 @@ from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths,
 from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.repair import Change
+from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
@@ -58,8 +59,7 @@ def _describe(source: SourceCheck) -> str:
     share = f" ({100 * n_bad / n_pairs:.2f} %)" if n_bad else ""
     once = " once realigned" if source.slips else ""
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
-    lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_alignment(source)]
-    lines += [f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items()]
+    lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_blank(source), *_alignment(source)]
     lines += [f"  {line}" for line in by_reason(source.filters.inactive)]
     if source.problems:
         rows = [
@@ -74,6 +74,19 @@ def _describe(source: SourceCheck) -> str:
             f"  {HELD_OUT}: {source.n_exact:,} of {leaked:,} have a sentence of the validation or test set unchanged"
         )
     return "\n".join(lines)
+
+
+def _blank(source: SourceCheck) -> Iterator[str]:
+    """Describe lines that contain no pair, such as those of a file that is longer than the other."""
+    n_lines = source.n_pairs + source.n_lost
+    for reason, n in source.blank.counts.items():
+        match source.part.files:
+            case src, tgt if reason == only_in(src):
+                yield f"  {unequal_counts(src, tgt, n_lines, n_lines - n)}"
+            case src, tgt if reason == only_in(tgt):
+                yield f"  {unequal_counts(src, tgt, n_lines - n, n_lines)}"
+            case _:
+                yield f"  {reason}: {counted(n, 'line')}"
 
 
 def _alignment(source: SourceCheck) -> Iterator[str]:

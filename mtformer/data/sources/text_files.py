@@ -35,12 +35,11 @@ def read_text_files(src: Path, tgt: Path, uneven: Drops | None = None) -> Iterat
         try:
             for number, (src_line, tgt_line) in enumerate(pairs, 1):
                 if src_line is None or tgt_line is None:
-                    longer = input_name(src if tgt_line is None else tgt)
                     if uneven is None:
                         n_longer = number + sum(1 for _ in pairs)
                         counts = (number - 1, n_longer) if src_line is None else (n_longer, number - 1)
                         raise UserError(_unequal_message(src, tgt, *counts))
-                    uneven.add(f"only in {longer}", number)
+                    uneven.add(only_in(src if tgt_line is None else tgt), number)
                 yield Example(src_line or "", tgt_line or "", number)
         except NotUtf8Error as error:
             raise UserError(f"{error}, or let {_check_command(src, tgt)} --fix FOLDER decode it") from None
@@ -66,9 +65,19 @@ def _moses_file(prefix: Path, language: str) -> Path:
     raise UserError(f"there is no file {input_name(candidates[0])}, compressed or not; there are: {there or 'none'}")
 
 
-def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
+def only_in(longer: Path) -> str:
+    """Return what :func:`read_text_files` counts the lines as that the other file lacks."""
+    return f"only in {input_name(longer)}"
+
+
+def unequal_counts(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
+    """Say how many lines each of two files has."""
     n_lines = counted(n_src, "line")
-    message = f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
+    return f"{input_name(src)} has {n_lines}, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
+
+
+def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
+    message = unequal_counts(src, tgt, n_src, n_tgt)
     if not n_src or not n_tgt:
         return message
     return f"{message}; {_check_command(src, tgt)} finds where lines are missing, and --fix realigns the others"
