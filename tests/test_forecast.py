@@ -40,10 +40,13 @@ def test_a_dry_run_tells_what_the_run_will_be_and_leaves_nothing(project: Projec
     assert re.fullmatch(r"[\d,]+ target tokens/s, fp32 on cpu", told["speed"])
     assert re.fullmatch(r"[\d.]+ GiB", told["memory"])
     assert re.fullmatch(r"[\d:]+, [\d:]+ of it for 1 validation", told["time"])
-    resumed = "the forecast is for the whole run; runs/config resumes at step 20\n"
-    assert resumed not in result.stderr
-    assert resumed in project.mtformer("train", project.config, "--dry-run").stderr
-    assert resumed not in project.mtformer("train", project.config, "--dry-run", "--fresh").stderr
+    stands = "the forecast is for the whole run; runs/config"
+    assert stands not in result.stderr
+    complete = project.mtformer("train", project.config, "--dry-run").stderr
+    assert f"{stands} is complete: step 20, training.max_steps = 20\n" in complete
+    longer = project.mtformer("train", project.config, "--dry-run", "--set", "training.max_steps=30").stderr
+    assert f"{stands} resumes at step 20\n" in longer
+    assert stands not in project.mtformer("train", project.config, "--dry-run", "--fresh").stderr
 
 
 def test_the_steps_of_a_run_are_those_that_its_first_limit_allows(

@@ -20,7 +20,7 @@ from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.model.lora import adapt, trained_parameters
 from mtformer.model.transformer import Transformer
-from mtformer.runs.checkpoints import list_checkpoints, step_of
+from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.files import require_distinct, write_atomically, write_text
@@ -31,6 +31,7 @@ from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_d
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
 from mtformer.support.terminal import counted
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.training.checkpoint import TrainState
 from mtformer.training.display import make_writers
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
@@ -161,8 +162,11 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
     with one_core_per_operation():
         trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
         folder = RunFolder.of(config)
-        if saved := [] if fresh else list_checkpoints(folder.checkpoints):
-            log.info("the forecast is for the whole run; %s resumes at step %s", folder.path, f"{step_of(saved[0]):,}")
+        if saved := None if fresh else newest_checkpoint(folder.checkpoints, with_tensors=False):
+            state = TrainState.load(saved.state)
+            reason = trainer.course._replace(state=state).end()
+            stands = f"is complete: step {state.step:,}, {reason}" if reason else f"resumes at step {state.step:,}"
+            log.info("the forecast is for the whole run; %s %s", folder.path, stands)
         return forecast(trainer)
 
 
