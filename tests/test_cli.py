@@ -261,7 +261,7 @@ def test_the_newest_run_of_a_folder_is_found_and_named(trained: Project, tmp_pat
         ("runs/confg/model.safetensors", "; did you mean runs/config?"),
         ("config.yaml", "; did you mean runs/config?"),
         ("elsewhere/xyz", "; the newest run here is runs/config"),
-        ("runs/config/checkpoints", "; the newest run here is runs/config"),
+        ("runs/config/checkpoints", "; did you mean runs/config?"),
     ],
 )
 def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(

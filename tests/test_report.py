@@ -318,6 +318,13 @@ def test_a_start_that_does_not_count_the_pairs_of_each_source_is_enough(trained:
     assert "400 pairs with " in (run / "report.html").read_text(encoding="utf-8")
 
 
+def test_of_a_file_of_a_run_the_run_is_named(trained: Project, run: Path) -> None:
+    bundle = run / "model.safetensors"
+    result = trained.mtformer("report", bundle)
+    message = f"Error: {bundle} is not the folder of a run: it has no config.yaml; did you mean {run}?\n"
+    assert (result.status, result.stderr) == (2, message)
+
+
 @pytest.mark.parametrize("damage", ["none", "text", "open", "metrics"])
 def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage: str) -> None:
     no_config = (

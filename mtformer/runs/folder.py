@@ -250,7 +250,9 @@ def files_of_runs(folder: Path, name: str) -> list[Path]:
 
 
 def hint(path: Path, file: str) -> str:
-    """Name the run with ``file`` whose name is nearest to a path without it, or else the newest in it or beside it."""
+    """Name the run with ``file`` that a path without it is in, or whose name is nearest, or else the newest around."""
+    if (path.parent / file).is_file():  # a file of a run
+        return f"; did you mean {path.parent}?"
     runs = [found.parent for folder in (Path("runs"), path.parent, path) for found in files_of_runs(folder, file)]
     if not runs:
         return ""
