@@ -128,6 +128,16 @@ def test_off_a_terminal_one_item_is_not_told_in_the_plural(
     assert shown == ["sampling: 1 pair", "sampling: 1 pair", "sampling: 1 of 5 pairs"]
 
 
+def test_off_a_terminal_no_time_is_told_before_the_first_item(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_TO_FIRST_LINE", 0.0)
+    with Progress("translating", 1, unit="lines") as progress:
+        progress.advance(0)
+    assert [record.getMessage() for record in caplog.records] == ["translating: 0 of 1 line"]
+
+
 def test_off_a_terminal_the_first_line_comes_early(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -99,8 +99,8 @@ class Progress:
         if self.total is None:
             speed = f"{rate:,.1f} {self._unit}/s" if rate >= 1 else f"{60 * rate:.1f} {self._unit}/min"
             return f"{done}, {speed} {note}".rstrip()
-        left = (self.total - self.done) / rate if rate else float("inf")
-        return f"{done}, {clock(left)} left {note}".rstrip()
+        left = f", {clock((self.total - self.done) / rate)} left" if rate else ""  # before the first item, nobody knows
+        return f"{done}{left} {note}".rstrip()
 
 
 def _logging_above_bar() -> AbstractContextManager[None]:
