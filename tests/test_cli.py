@@ -156,7 +156,7 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
         ("translate --src a", "there is no option --src here: use --input"),
         ("train a --lr 3", "there is no option --lr here: use --set training.learning_rate=VALUE"),
         ("data sample a", "Missing option '--pair'. The languages, as in en-de"),
-        ("report", "Missing argument 'RUN'. The folders of one or more runs"),
+        ("average --output a", "Missing argument 'MODEL'. A run's folder, or several bundles"),
         ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
     ],
 )

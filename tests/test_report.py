@@ -372,6 +372,14 @@ def test_what_the_page_is_made_of_is_no_output(trained: Project, run: Path, name
     assert contents(run.parent.parent) == before
 
 
+def test_the_page_is_by_default_that_of_the_newest_run(trained: Project, run: Path) -> None:
+    project = Project(run.parent.parent, trained.config)
+    assert project.mtformer("report", "--no-test").stdout == f"{Path('runs/demo/report.html')}\n"
+    (run / "model.safetensors").unlink()
+    result = project.mtformer("report", "--no-test")
+    assert (result.status, result.stdout, "the run runs/demo has no model" in result.stderr) == (2, "", True)
+
+
 def test_a_run_given_twice_is_refused(trained: Project, run: Path) -> None:
     result = trained.mtformer("report", run, f"{run}/../demo")
     assert (result.status, result.stderr) == (2, f"Error: {run}/../demo is given twice\n")

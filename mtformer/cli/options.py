@@ -45,6 +45,7 @@ BUNDLE = argument(f"A bundle, {_RUN}.", "BUNDLE")
 MODEL = option(f"A bundle, {_RUN}. {_OR_ELSE}", metavar="PATH", panel=IN_OUT)
 _MODELS = f"A bundle, an exported model, {_RUN}. {_OR_ELSE}"
 MODELS = option(f"{_MODELS} Repeat for an ensemble.", metavar="PATH", panel=IN_OUT)
+RUNS = argument(f"The folders of one or more runs. {_OR_ELSE}", "RUN")
 TOKENIZER = option(f"{_MODELS} Or a SentencePiece model, FILE.model.", metavar="PATH")
 TEXT = argument("The text; without it, --input or standard input is read.", "TEXT")
 TEXT_OR_DOCUMENTS = argument(

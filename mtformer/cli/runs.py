@@ -84,7 +84,7 @@ def runs(
 
 
 def report(
-    runs: list[Path] = argument("The folders of one or more runs.", "RUN"),
+    runs: list[Path] | None = options.RUNS,
     *,
     output: Path | None = option("The page to write; default: report.html in the run's folder."),
     no_test: bool = option("Do not translate the test set."),
@@ -96,9 +96,11 @@ def report(
     settings that differ, side by side.
     """
     from mtformer.report.writing import write_report
+    from mtformer.runs.finding import find_model
 
     options.require_file("--output", output, "the path of the page")
     options.require_own_page(output)
+    runs = runs or [find_model(None, "mtformer report RUN").parent]
     options.print_result(write_report(runs, output, with_test=not no_test, device=device))
 
 
