@@ -103,8 +103,32 @@ def test_a_run_does_not_replace_the_model_that_it_starts_from(project: Project) 
     bundle.write_bytes(b"precious")
     result = project.mtformer("train", project.config, "--fresh", "--set", f"training.init_from={bundle}")
     assert result.status == 2
-    assert "is both input and output" in result.stderr
+    assert "runs/config/model.safetensors is in the place of a file of the run runs/config" in result.stderr
     assert bundle.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "held_out/text.jsonl", "checkpoints/step-000001/text.jsonl"])
+@pytest.mark.parametrize("options", [[], ["--fresh"], ["--dry-run"]])
+def test_a_text_in_the_place_of_a_file_of_the_run_is_refused_untouched(
+    project: Project, name: str, options: list[str]
+) -> None:
+    text = project.folder / "runs" / "config" / name
+    text.parent.mkdir(parents=True)
+    text.write_text('{"en": "a", "de": "b"}\n')
+    source = f"data.train=[{{jsonl: runs/config/{name}}}]"
+    result = project.mtformer("train", project.config, *options, "--set", source)
+    assert result.status == 2
+    assert f"runs/config/{name} is in the place of a file of the run runs/config: choose another" in result.stderr
+    assert list(contents(project.folder / "runs").values()) == [b'{"en": "a", "de": "b"}\n']
+
+
+@pytest.mark.parametrize("options", [[], ["--fresh"], ["--dry-run"]])
+def test_a_config_that_is_not_that_of_a_run_is_never_overwritten(project: Project, options: list[str]) -> None:
+    before = project.config.read_bytes()
+    here = ("--set", "run.dir=..", "--set", f"run.name={project.folder.name}")
+    result = project.mtformer("train", project.config, *options, *here)
+    assert (result.status, project.config.read_bytes()) == (2, before)
+    assert f"../{project.folder.name}/config.yaml is not the config of a run, and training would" in result.stderr
 
 
 def test_fresh_ends_if_it_cannot_remove_the_earlier_run(project: Project) -> None:
@@ -193,7 +217,7 @@ def test_other_errors_of_the_lock_end_the_run(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_of_runs_that_is_a_file_is_refused(project: Project) -> None:
     result = project.mtformer("train", project.config, "--set", "run.dir=train.de")
     assert (result.status, result.stdout) == (2, "")
-    assert "Error: cannot write run.dir train.de: Not a directory\n" in result.stderr
+    assert "Error: cannot make the folder train.de/config (run.dir, run.name): Not a directory\n" in result.stderr
 
 
 def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"cannot write run.dir {self.path.parent}: {error.strerror}") from error
+            raise UserError(f"cannot make the folder {self.path} (run.dir, run.name): {error.strerror}") from error
         try:
             # A command that only looks whether the folder is locked may hold the lock for a moment.
             held = lock(path, seconds=0.5, holder=f"process {os.getpid()} on {socket.gethostname()}")

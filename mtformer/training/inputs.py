@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from itertools import chain
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import Config, LanguagePair
+from mtformer.config import Config, LanguagePair, ResolvedConfig
+from mtformer.config.sources import SOURCES
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.held_out import describe_held_out, training_text, warning_of_copies
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
 from mtformer.runs.finding import find_model
+from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import Problems, UserError
+from mtformer.support.files import shown_path
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair, all_tags
@@ -71,6 +74,33 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
         _report(text, valid_pairs)
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(general_valid), bundle, tokenizer, glossary)
+
+
+def require_apart(folder: RunFolder, config: Config) -> None:
+    """Refuse inputs in the place of what a run writes, and a config there that is not that of a run.
+
+    Raises:
+        UserError: naming the first of them.
+    """
+    data = config.data
+    texts = [ParallelText(getattr(data, key), data.src_lang, data.tgt_lang) for key in SOURCES]
+    files = [file for text in texts for file in text.files]
+    for path in filter(None, (config.training.init_from, data.terms, *config.tokenizer.paths, *files)):
+        for place in (path.resolve(), *path.resolve().parents):
+            if place.exists() and any(part.exists() and part.samefile(place) for part in folder.parts):
+                raise UserError(
+                    f"{shown_path(path)} is in the place of a file of the run {folder.path}: choose another name "
+                    "(--set run.name=…)"
+                )
+    records = (folder.starts, folder.metrics, folder.checkpoints)
+    if folder.config.exists() and not any(record.exists() for record in records):
+        try:
+            folder.read_config(ResolvedConfig)
+        except UserError:
+            raise UserError(
+                f"{folder.config} is not the config of a run, and training would overwrite it: choose another name "
+                "(--set run.name=…)"
+            ) from None
 
 
 def named_commits(config: Config) -> Config:

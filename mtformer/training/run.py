@@ -23,7 +23,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
-from mtformer.support.files import require_distinct, write_atomically, write_text
+from mtformer.support.files import write_atomically, write_text
 from mtformer.support.hardware import keep_freed_memory, pick_device, usable_cores
 from mtformer.support.packages import require_package
 from mtformer.support.processes.launch import is_restart, launch_id
@@ -37,7 +37,7 @@ from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
 from mtformer.training.forecast import Forecast, forecast, record_start, shortened_warmup
 from mtformer.training.history import warn_of_changes
-from mtformer.training.inputs import named_commits, read_inputs, require_some
+from mtformer.training.inputs import named_commits, read_inputs, require_apart, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
 from mtformer.training.sharding import computes_in_threads, is_sharded, shard
@@ -68,8 +68,8 @@ def train(
             run and whether it is still training.
 
     Raises:
-        UserError: the data cannot be used, the run was started with settings that do not agree with these, or its model
-            is the one that training starts from.
+        UserError: the data cannot be used, the run was started with settings that do not agree with these, or one of
+            its files is an input.
         MtformerError: training failed, and the checkpoints stay; or an earlier run cannot be removed.
         KeyboardInterrupt: Ctrl-C or SIGTERM.
     """
@@ -78,7 +78,7 @@ def train(
     with _resumable(folder, fresh), joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
         stack.enter_context(one_core_per_operation())
         device = local_device(pick_device(config.training.device), ranks)
-        ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
+        ranks.by_first(lambda: require_apart(folder, config))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
         if fresh:
             fresh = not ranks.by_first(lambda: is_cleared(folder))
@@ -159,9 +159,10 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
     Raises:
         UserError: as :func:`train` would.
     """
+    folder = RunFolder.of(config)
+    require_apart(folder, config)
     with one_core_per_operation():
         trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
-        folder = RunFolder.of(config)
         if saved := None if fresh else newest_checkpoint(folder.checkpoints, with_tensors=False):
             state = TrainState.load(saved.state)
             reason = trainer.course._replace(state=state).end()
