@@ -106,6 +106,15 @@ def test_pairs_with_an_empty_side_count_for_bleu(learned: Learned) -> None:
     assert result.loss == pytest.approx(validate(learned, PAIRS).loss, rel=1e-5)
 
 
+def test_long_pairs_are_reported_once_and_not_in_each_validation(
+    learned: Learned, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = SentencePair("a dog " * 100, "ein Hund " * 100)
+    validate(learned, [long, *PAIRS])
+    reason = "longer than 256 tokens (data.max_length)"
+    assert caplog.messages == [f"the validation loss excludes 1 of {len(PAIRS) + 1} pairs: {reason}"]
+
+
 @pytest.mark.parametrize(("n_samples", "expected"), [(0, 0), (3, 3), (500, len(PAIRS))])
 def test_samples_are_sources_with_their_own_reference_and_translation(
     learned: Learned, n_samples: int, expected: int

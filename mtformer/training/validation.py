@@ -283,7 +283,7 @@ class Validator:
     def _translate(self, valid: _ValidSet, engine: TorchEngine, pairs: Sequence[SentencePair]) -> list[str]:
         tgt_lang, max_length = valid.languages.tgt_lang, self._config.data.max_length
         translator = Translator(engine, valid.tokenizer, self._search, tgt_lang=tgt_lang, max_length=max_length)
-        translations = translator.translate([pair.src for pair in pairs])
+        translations = translator.translate([pair.src for pair in pairs], numbers=())  # without a warning each time
         return [best.text for (best, *_) in translations]
 
 
