@@ -383,3 +383,14 @@ def test_a_stream_is_charged_for_what_was_translated(
         answer = client.post("/v1/translate", asked, headers=ada)
         assert ["error" in json.loads(line) for line in answer.text.splitlines()] == [True, False, False]
         assert used(client, ada) == sum(map(len, texts)) + sum(map(len, texts[1:]))
+
+
+def test_streams_cost_as_much_as_other_requests(bundle: Path, tmp_path: Path) -> None:
+    ada = limited(tmp_path / "keys.json", characters_per_month=10_000)
+    asked = ASKED | {"text": [TEXT, " \t ", ""]}
+    with running(bundle, keys=tmp_path / "keys.json") as client:
+        costs = [0]
+        for changes in ({}, {"stream": True}, {"stream": True, "source": "de"}):
+            assert client.post("/v1/translate", asked | changes, headers=ada).status_code == 200
+            costs.append(used(client, ada))
+    assert costs == [n * (len(TEXT) + 3) for n in range(4)]

@@ -75,7 +75,8 @@ def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool
         if len(header) == 1:
             return [0], False
         raise UserError(
-            f"{settings.name} has {len(header)} columns, {', '.join(header)}: name those to translate with --column"
+            f"{settings.name} has {len(header)} columns, {', '.join(header)}: name those to translate with mtformer "
+            "translate --column"
         )
     found = []
     for name in settings.columns:
