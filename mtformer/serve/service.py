@@ -190,6 +190,8 @@ class Service:
             await admission.charge(query.texts)
             async with admission.in_time():
                 answers, jobs = await self._prepared(admission, query)
+            kept = [text for text, answer in zip(query.texts, answers, strict=True) if answer.translations]
+            admission.n_translated = sum(map(len, kept))
             yield None
             try:
                 for job, places in jobs.items():
