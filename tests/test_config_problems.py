@@ -129,6 +129,13 @@ def test_a_path_that_cannot_be_is_a_problem_like_a_missing_file(folder: Path, pa
     assert "pathlib" not in problem
 
 
+def test_a_model_in_place_of_a_config_is_called_one(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\x86\x00")
+    with pytest.raises(UserError, match=r"model\.safetensors is a model, not a config$"):
+        load_config(path)
+
+
 def test_a_merge_of_mappings_is_told_from_an_unknown_key(folder: Path) -> None:
     assert problems(folder, f"{MINIMAL}training: {{<<: {{seed: 2}}, max_steps: 3}}\n") == [
         "C:6: `<<` cannot be used in a config: write the keys that it would add"

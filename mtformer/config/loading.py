@@ -54,6 +54,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         hint = f"; did you mean {meant[0]}?" if meant else ""
         raise UserError(f"cannot read the config {path}: {error.strerror}{hint}") from None
     except UnicodeDecodeError as error:
+        if path.suffix == ".safetensors":
+            raise UserError(f"{path} is a model, not a config") from None
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
         raise UserError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the config as UTF-8") from None
     return parse_config(text, path, overrides)
