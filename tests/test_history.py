@@ -144,13 +144,16 @@ def test_a_run_cannot_be_given_another_model_to_start_from(project_of_module: Pr
         require_same_run(FOLDER, saved, with_terms)
 
 
-def test_the_size_of_batches_changes_between_epochs_only(project_of_module: Project, saved: SavedRun) -> None:
-    now = config_of(project_of_module, "training.max_tokens=999")
-    with pytest.raises(UserError, match=r"in the middle of epoch 3: .* repeat or skip pairs\. Keep 512"):
+@pytest.mark.parametrize(("key", "old"), [("training.max_tokens", 512), ("training.threads", 1)])
+def test_the_sizes_of_batches_change_between_epochs_only(
+    project_of_module: Project, saved: SavedRun, key: str, old: int
+) -> None:
+    now = config_of(project_of_module, f"{key}=999")
+    with pytest.raises(UserError, match=rf"in the middle of epoch 3: .* repeat or skip pairs\. Keep {old} "):
         require_same_run(FOLDER, saved, now)
     between = saved._replace(batch=0)
     require_same_run(FOLDER, between, now)
-    assert history(between, now)[-1] == Change(step=700, key="training.max_tokens", old=512, new=999)
+    assert history(between, now)[-1] == Change(step=700, key=key, old=old, new=999)
 
 
 def config_file(project: Project) -> dict[str, Any]:

@@ -128,14 +128,14 @@ def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:
             f"{folder.path} contains a run started with different settings: {'; '.join(problems)}. "
             "Choose another name (--set run.name=…) or start from scratch (--fresh)"
         )
-    if saved.batch and "training.max_tokens" in changed:
-        old, new = changed["training.max_tokens"]
-        raise UserError(
-            f"{folder.path} contains a run in the middle of epoch {saved.epoch + 1}: with training.max_tokens = {new} "
-            f"instead of {old}, the rest of that epoch would repeat or skip pairs. Keep {old} "
-            "(training.grad_accum_steps may change), choose another name (--set run.name=…) or start from scratch "
-            "(--fresh)"
-        )
+    for key in ("training.max_tokens", "training.threads") if saved.batch else ():
+        if key in changed:
+            old, new = changed[key]
+            raise UserError(
+                f"{folder.path} contains a run in the middle of epoch {saved.epoch + 1}: with {key} = {new} instead of "
+                f"{old}, the rest of that epoch would repeat or skip pairs. Keep {old} (training.grad_accum_steps may "
+                "change), choose another name (--set run.name=…) or start from scratch (--fresh)"
+            )
 
 
 def history(saved: SavedRun, now: Config) -> list[Change]:
