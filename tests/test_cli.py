@@ -372,6 +372,12 @@ def test_a_run_without_a_model_can_be_resumed(project: Project, is_validated: bo
         assert (result.status, result.stdout) == (2, "")
         assert "the run runs/config has no model; resume it" in result.stderr
     hint = result.stderr.rpartition("to get one: mtformer ")[2].split()
+    assert hint == ["train", "runs/config/config.yaml"]
+    if is_validated:  # wherever it is by now
+        run.path.rename(project.folder / "moved")
+        run = RunFolder(project.folder / "moved")
+        result = project.mtformer("translate", "a", "--model", "moved")
+        hint = result.stderr.rpartition("to get one: mtformer ")[2].split()
     resumed = project.mtformer(*hint)
     assert resumed.status == 0, resumed.stderr
     assert run.bundle.exists()

@@ -48,7 +48,7 @@ def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
     source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
     for run in map(RunFolder, (path, *sorted(path.glob("*")))):
         if run.is_training or os.path.exists(run.starts):  # noqa: PTH110 (False in a folder that cannot be read)
-            resume = f"; resume it to get one: mtformer train {shlex.quote(run.config.as_posix())}"
+            resume = f"; resume it to get one: {run.resume_command}"
             how = " yet: training writes one at its first validation" if run.is_training else resume
             raise UserError(f"the run {run.path}{source} has no model{how}")
     if not given and not from_environment:

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -194,6 +195,15 @@ class RunFolder:
         """Return the two files of ``valid`` or ``test`` in one direction, as in ``held_out/test.en-de.en``."""
         src, tgt = (self.held_out / f"{part}.{languages}.{language}" for language in languages)
         return src, tgt
+
+    @property
+    def resume_command(self) -> str:
+        """The command that resumes the run where it is now: its settings name the folder that it was started in."""
+        command, place = ["mtformer", "train", self.config.as_posix()], self.path.resolve()
+        with suppress(UserError):
+            if RunFolder.of(self.read_config(Config)).path.resolve() != place:
+                command += ["--set", f"run.dir={place.parent.as_posix()}", "--set", f"run.name={place.name}"]
+        return shlex.join(command)
 
     @property
     def is_training(self) -> bool:

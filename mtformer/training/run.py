@@ -2,7 +2,6 @@
 
 import logging
 import re
-import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -129,7 +128,7 @@ def _log_resumed(trainer: Trainer) -> None:
 def _training_on(trainer: Trainer, reason: str) -> str:
     """Return the command that trains a run on, beyond the limit that ``reason`` names."""
     [limit] = re.findall(r"training\.\w+", reason)
-    return f"mtformer train {shlex.quote(trainer.folder.config.as_posix())} --set {limit}=…"
+    return f"{trainer.folder.resume_command} --set {limit}=…"
 
 
 def _warn_of_no_gain(trainer: Trainer) -> None:
