@@ -163,6 +163,16 @@ def test_documents_in_other_encodings_are_refused_with_a_remedy(name: str) -> No
         translated(text, name)
 
 
+@pytest.mark.parametrize(
+    "name", ["a.srt", "a.vtt", "a.txt", "a.md", "a.csv", "a.html", "a.po", "a.json", "a.properties"]
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_documents_in_utf16_without_its_mark_are_refused(name: str, encoding: str) -> None:
+    """Else each of their letters would be a text between control characters."""
+    with pytest.raises(UserError, match=rf"{name}:1: the text has a zero byte: it is not text, or UTF-16"):
+        translated("Hello you.\n".encode(encoding), name)
+
+
 def test_subtitles_are_wrapped_and_may_be_bilingual() -> None:
     cue = "WEBVTT\n\nNOTE not this\n\n00:01.000 --> 00:02.000 align:start\n<v Bob>A dog\n"
     assert translated(cue, "a.vtt").decode() == cue.replace("A dog", "A DOG")

@@ -219,11 +219,14 @@ def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCO
     The byte order mark of UTF-16 is the first character of the text.
 
     Raises:
-        UserError: the text is not in this encoding; the message names it and the line.
+        UserError: the text is not in this encoding, or has a zero byte; the message names the line.
     """
     encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), None)
     declared = None if encoding else declaration.search(content[:_DECLARED_BYTES])
     named = declared[1].decode() if declared else encoding or "utf-8"
+    if encoding is None and (place := content.find(0)) >= 0:
+        line = content.count(b"\n", 0, place) + 1
+        raise UserError(f"{name}:{line}: the text has a zero byte: it is not text, or UTF-16; save it as UTF-8")
     found: dict[str, str] = {}
     where = name
     for each in _encodings(named) if declared else [named]:

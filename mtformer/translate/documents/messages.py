@@ -207,10 +207,16 @@ def _yaml_scalar(written: str, style: str | None, old: str, text: str) -> str:
 
 
 def read_properties(content: bytes, settings: Settings) -> TextDocument:
-    """Read properties of Java, in UTF-8 or ISO 8859-1."""
+    """Read properties of Java, in UTF-8 or ISO 8859-1.
+
+    Raises:
+        UserError: it has a zero byte.
+    """
     try:
         text, encoding = decoded(content, settings.name)
     except UserError:
+        if b"\0" in content:
+            raise
         text, encoding = content.decode("latin-1"), "latin-1"
     blocks = list[Block]()
     for match in _PROPERTY.finditer(text):
