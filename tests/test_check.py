@@ -367,9 +367,18 @@ def test_files_of_unequal_length_are_the_first_finding(n_src: int, n_tgt: int, c
     sources, targets = zip(*phrasebook()[:30], strict=True)
     write(tmp_path / "a.en", list(sources[:n_src]))
     write(tmp_path / "b.de", list(targets[:n_tgt]))
-    result = Project(tmp_path, tmp_path).mtformer("data", "check", "--src", "a.en", "--tgt", "b.de")
+    files = ("data", "check", "--src", "a.en", "--tgt", "b.de")
+    result = Project(tmp_path, tmp_path).mtformer(*files)
     assert result.status == 0, result.stderr
-    assert result.stdout.splitlines()[1] == f"  a.en has {counts}: they are not parallel line by line"
+    unequal = f"a.en has {counts}: they are not parallel line by line"
+    unknown = "where lines are missing cannot be found"
+    assert result.stdout.splitlines()[1:3] == [
+        f"  {unequal}",
+        f"  {unknown}: all pairs from there on are out of alignment",
+    ]
+    fixed = Project(tmp_path, tmp_path).mtformer(*files, "--fix", "clean")
+    assert (fixed.status, fixed.stdout, (tmp_path / "clean").exists()) == (2, result.stdout, False)
+    assert f"Error: --fix: {unequal}; {unknown} (" in fixed.stderr
 
 
 def test_a_text_in_which_no_line_has_its_translation_is_reported(tmp_path: Path) -> None:

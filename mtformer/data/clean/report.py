@@ -78,15 +78,24 @@ def _describe(source: SourceCheck) -> str:
 
 def _blank(source: SourceCheck) -> Iterator[str]:
     """Describe lines that contain no pair, such as those of a file that is longer than the other."""
+    if unequal := _unequal(source):
+        yield f"  {unequal}"
+        if MISALIGNED in source.filters.inactive:
+            yield "  where lines are missing cannot be found: all pairs from there on are out of alignment"
+    else:
+        yield from (f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items())
+
+
+def _unequal(source: SourceCheck) -> str:
+    """Say how many lines each of two files has; an empty string if they have as many."""
     n_lines = source.n_pairs + source.n_lost
     for reason, n in source.blank.counts.items():
         match source.part.files:
             case src, tgt if reason == only_in(src):
-                yield f"  {unequal_counts(src, tgt, n_lines, n_lines - n)}"
+                return unequal_counts(src, tgt, n_lines, n_lines - n)
             case src, tgt if reason == only_in(tgt):
-                yield f"  {unequal_counts(src, tgt, n_lines - n, n_lines)}"
-            case _:
-                yield f"  {reason}: {counted(n, 'line')}"
+                return unequal_counts(src, tgt, n_lines - n, n_lines)
+    return ""
 
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
@@ -167,10 +176,16 @@ def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
 
     Raises:
         UserError: there is something at ``folder``, or it cannot be made; a source cannot be read a second time, or
-            it has changed; no pair is good, which ``folder`` then shows.
+            it has changed; it lacks lines, and where cannot be found; no pair is good, which ``folder`` then shows.
         MtformerError: it cannot be written.
     """
     sources = [source for source in checkup.sources if source.use == "train"]
+    for source in sources:
+        if (unequal := _unequal(source)) and (why := source.filters.inactive.get(MISALIGNED)):
+            raise UserError(
+                f"--fix: {unequal}; where lines are missing cannot be found ({why}), and all pairs from there on are "
+                "out of alignment: find them by hand"
+            )
     names = _file_names(sources)
     folder = write_new_folder(folder, partial(_write, checkup, sources, names), "--fix")
     kept = [source.source.model_dump(include=_KEPT, exclude_defaults=True) for source in sources]
