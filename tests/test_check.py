@@ -21,10 +21,10 @@ from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import SourceCheck, check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.clean.realign import Passage, RealignedText, align, find_passages
-from mtformer.data.clean.report import as_config, write_clean
+from mtformer.data.clean.realign import Passage, RealignedText, align, aligned_by_lengths, find_passages
+from mtformer.data.clean.report import as_config, as_text, write_clean
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import Portion
+from mtformer.data.store import Portion, stored_text
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
@@ -516,6 +516,75 @@ def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -
     checkup = check(Config.model_validate({"data": data, "tokenizer": QUICK}))
     found = [(slip.first_line, slip.offset) for slip in checkup.sources[0].slips]
     assert found == ([] if is_shuffled else [(5, -1)])
+
+
+def small_text(folder: Path, *, missing: Sequence[int] = (), shuffled: bool = False, first: int = 0) -> dict[str, Path]:
+    """Write 400 pairs, from whose targets the lines of some are missing, as many as if others followed."""
+    pairs = phrasebook()[first : first + 400 + len(missing)]
+    targets = [pair.tgt for place, pair in enumerate(pairs) if place not in missing]
+    if shuffled:
+        targets = [targets[place] for place in np.random.default_rng(1).permutation(len(targets))]
+    files = {"src": folder / f"{first}.en", "tgt": folder / f"{first}.de"}
+    write(files["src"], [pair.src for pair in pairs[:400]])
+    write(files["tgt"], targets)
+    return files
+
+
+def config_of(train: dict[str, Path], **sources: object) -> Config:
+    data = {"src_lang": "en", "tgt_lang": "de", "train": [train], **sources}
+    return Config.model_validate({"data": data, "tokenizer": QUICK})
+
+
+@pytest.mark.parametrize(("missing", "found"), [((), []), ((0,), [(0, -1)]), ((150, 300), [(150, -1), (299, -2)])])
+def test_lengths_show_where_a_text_slips_that_is_too_small_to_learn_from(
+    missing: tuple[int, ...], found: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    checkup = check(config_of(small_text(tmp_path, missing=missing)))
+    [source] = checkup.sources
+    assert source.filters.learned is None
+    assert [slip.offset for slip in source.slips] == [offset for _, offset in found]
+    for slip, (place, _) in zip(source.slips, found, strict=True):
+        assert abs(slip.first_line - 1 - place) <= 10
+    [clean] = write_clean(checkup, tmp_path / "clean")
+    kept = list(ParallelText([clean], "en", "de"))
+    assert len(set(kept) - set(phrasebook())) <= 10 * len(missing)  # near the borders
+    assert len(kept) >= 350
+
+
+def test_a_validation_set_that_slips_is_a_problem(tmp_path: Path) -> None:
+    slipped = small_text(tmp_path, missing=[200], first=1_000)
+    checkup = check(config_of(small_text(tmp_path), valid=[slipped]))
+    train, valid = checkup.sources
+    assert (train.slips, [slip.offset for slip in valid.slips]) == ([], [-1])
+    assert checkup.n_problems == train.problems.total() + valid.problems.total() + 1
+    assert "to 400 are out of alignment: the translations stand 1 line earlier\n" in as_text(checkup)
+
+
+def test_a_small_text_in_another_order_is_a_problem(tmp_path: Path) -> None:
+    checkup = check(config_of(small_text(tmp_path, shuffled=True)))
+    assert (checkup.sources[0].slips, checkup.sources[0].has_no_translations) == ([], True)
+    assert checkup.n_problems > checkup.sources[0].problems.total()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 30, 500])
+def test_lengths_that_say_nothing_are_no_problem(n: int) -> None:
+    """As of codes, or of words, whose lengths depend little on each other."""
+    random = np.random.default_rng(1)
+    for lengths in (np.full((n, 2), 20), random.integers(1, 12, (n, 2)), random.integers(38, 42, (n, 2))):
+        assert aligned_by_lengths(lengths.astype(np.int32)) == ([Passage(0, n, 0)], False)
+
+
+def test_training_warns_of_a_text_that_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each time, also if the text is in the cache."""
+    for files, n_warnings in ((small_text(tmp_path, missing=[100]), 1), (small_text(tmp_path, first=1_000), 0)):
+        for _ in range(2):
+            caplog.clear()
+            stored_text(ParallelText([TextFiles.model_validate(files)], "en", "de"))
+            warnings = [record.message for record in caplog.records if "out of alignment" in record.message]
+            assert len(warnings) == n_warnings, warnings
+            assert all(
+                ": the translations stand 1 line earlier; mtformer data check --fix" in line for line in warnings
+            )
 
 
 @pytest.mark.parametrize("end", [["Zu viel.", "Zu viel."], []])

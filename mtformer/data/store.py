@@ -15,12 +15,14 @@ from secrets import token_hex
 from typing import NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field, JsonValue
 
 from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters, reason_of
+from mtformer.data.clean.realign import UNRELATED, aligned_by_lengths, lengths_of, slips_of
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__
@@ -36,7 +38,8 @@ log = logging.getLogger(__name__)
 _WITHOUT_INFLUENCE = {"weight", "tag", "general", "streaming"}  # keys of a source that leave its text as it is
 CHUNK = 10_000  # pairs that are worked on at once
 MAX_BYTES = 64 * 2**30  # of all texts in the cache, and of all tokens
-_FORMAT = 2
+_FORMAT = 3
+_MOST_ALIGNED = 200_000  # pairs of a source whose alignment is looked at, which takes two seconds
 _LINE_FEED = 10
 HeldOutPairs = Mapping[str, Mapping[LanguagePair, Sequence[SentencePair]]]  # of ``valid`` and ``test``
 
@@ -97,6 +100,7 @@ class TextFacts(BaseModel):
     digest: str
     n_pairs: list[int]
     drops: list[Drops]
+    warnings: list[str] = Field(default=[])
     held_out: dict[str, list[tuple[LanguagePair, list[SentencePair]]]] = Field(default={})
 
 
@@ -223,6 +227,8 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
 
     folder = cache_folder("text") / (digest_of([_FORMAT, identity, rules]) if identity else f"pipe-{token_hex(8)}")
     stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
+    for warning in TextFacts.model_validate(stored.facts).warnings:
+        log.warning("%s", warning)
     if not identity:  # a pipe is known by its text once it has been read
         remove_folder(folder)  # the arrays stay readable; on Windows it stays, until the cache is full
     key = folder.name if identity else digest_of([_FORMAT, __version__, stored.facts, rules])
@@ -271,15 +277,46 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     digest = hashlib.sha256()
     drops = [Drops() for _ in text.sources]
     n_pairs = [0] * len(text.sources)
+    alignment = [_Alignment() for _ in text.sources]
     with TextWriter(folder) as out, Progress("reading the text", unit="pairs") as progress:
         portions = text_portions(text.parts(), drops)
         for portion, rules in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
+            alignment[portion.source].add(portion)
             rules = filters[portion.languages].corpus_rules(portion.pairs, rules) if rules else rules
             out.append_portion(portion.without(rules, drops[portion.source]))
             progress.advance(len(portion.pairs))
-        out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")
+        warnings = [
+            f"{source_name(source)}: {warning}"
+            for source, of_source in zip(text.sources, alignment, strict=True)
+            for warning in of_source.warnings()
+        ]
+        facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops, warnings=warnings)
+        out.facts = facts.model_dump(mode="json")
+
+
+class _Alignment:
+    """Watches whether the two sides of a source stay in step, by the lengths of their lines."""
+
+    def __init__(self) -> None:
+        self._lengths: list[NDArray[np.int32]] = []
+        self._lines: list[int] = []
+
+    def add(self, portion: Portion) -> None:
+        """Add the next pairs; of a large source, only the first ones count."""
+        if len(self._lines) < _MOST_ALIGNED:
+            self._lengths.append(lengths_of(portion.pairs))
+            self._lines += portion.lines
+
+    def warnings(self) -> Iterator[str]:
+        """Yield warnings of passages out of alignment, or of a text that is no translation at all."""
+        if self._lines:
+            passages, is_unrelated = aligned_by_lengths(np.concatenate(self._lengths))
+            if is_unrelated:
+                yield UNRELATED
+            for slip in slips_of(passages, self._lines):
+                yield f"{slip}; mtformer data check --fix {slip.remedy}"
 
 
 def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iterator[Portion]:

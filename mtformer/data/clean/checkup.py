@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction
 from mtformer.data.clean.learned import MISALIGNED
-from mtformer.data.clean.realign import Passage, RealignedText, aligned
+from mtformer.data.clean.realign import Passage, RealignedText, Slip, aligned, aligned_by_lengths, lengths_of, slips_of
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
@@ -36,20 +36,6 @@ HELD_OUT = "held_out"
 _NEVER_HELD_OUT = "empty", "duplicates", "near_duplicates"  # with another pair, all its copies are
 # Rules for training text alone; duplicates are counted within each validation and test set.
 _NOT_IN_EVALUATION = {*LEARNED, HELD_OUT, "near_duplicates", "many_targets"}
-
-
-class Slip(NamedTuple):
-    """A passage whose targets do not translate its sources.
-
-    Attributes:
-        first_line: the line of its first pair in the source.
-        last_line: the line of its last pair.
-        offset: how many pairs later (or earlier, if negative) the translation of a source stands; None if not near.
-    """
-
-    first_line: int
-    last_line: int
-    offset: int | None
 
 
 class SideLengths(NamedTuple):
@@ -155,9 +141,11 @@ class SourceCheck:
     n_exact: int = 0
     passages: list[Passage] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
+    _is_unrelated: bool = False
     _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
     _rules: list[NDArray[np.int8]] = field(default_factory=list)
+    _lengths: list[NDArray[np.int32]] = field(default_factory=list)
     _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
@@ -178,7 +166,8 @@ class SourceCheck:
     @property
     def has_no_translations(self) -> bool:
         """Whether hardly any of its pairs look like translations, so that none is misaligned more than the others."""
-        return self.filters.learned is not None and self.filters.learned.finds_no_translations
+        learned = self.filters.learned
+        return self._is_unrelated or (learned is not None and learned.finds_no_translations)
 
     @property
     def problems(self) -> Counter[str]:
@@ -207,6 +196,7 @@ class SourceCheck:
         numbers = [self.filters.names.index(rule) if rule else -1 for rule in rules]
         self._rules.append(np.array(numbers, dtype=np.int8))
         self._lines.append(np.array(portion.lines))
+        self._lengths.append(lengths_of(portion.pairs))
         if judgement.log_odds is not None:
             self._log_odds.append(judgement.log_odds)
 
@@ -218,15 +208,17 @@ class SourceCheck:
         return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
 
     def finish(self) -> None:
-        """Find the passages out of alignment, whose pairs will all be dropped."""
+        """Find the passages out of alignment, whose pairs will all be dropped from a training text."""
         self.rules = np.concatenate([self.rules, *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
         self.passages = [Passage(0, self.n_pairs, 0)]
         if self._log_odds and self.filters.learned:
             self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
+        elif self.n_pairs and not isinstance(self.part, RealignedText):
+            self.passages, self._is_unrelated = aligned_by_lengths(np.concatenate(self._lengths))
+        self.slips = slips_of(self.passages, lines.tolist())
         for passage in self.passages:
-            if passage.shift != 0:
-                self.slips.append(Slip(int(lines[passage.first]), int(lines[passage.end - 1]), passage.shift))
+            if passage.shift != 0 and self.use == "train":
                 rules = self.rules[passage.first : passage.end]
                 rules[rules < 0] = self.filters.names.index(MISALIGNED)
 
@@ -246,8 +238,11 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of problems: bad pairs, passages out of alignment, and sources without pairs."""
-        return sum(source.problems.total() + len(source.slips) or not source.n_pairs for source in self.sources)
+        """The number of problems: bad pairs, passages out of alignment, and sources without pairs or translations."""
+        return sum(
+            source.problems.total() + len(source.slips) + (not source.n_pairs or source.has_no_translations)
+            for source in self.sources
+        )
 
 
 def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:

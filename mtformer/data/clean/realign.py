@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from mtformer.data.clean.filters import Filters
 from mtformer.data.clean.learned import MISALIGNED, LearnedRules
 from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.terminal import counted
 from mtformer.text.pairs import Drops, Example, SentencePair
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+LineLengths = NDArray[np.int32]
 # Returns the log odds of sources for being misaligned with the targets at other places, if half of all pairs were.
 Scorer = Callable[[Places, Places], Floats]
 
@@ -33,6 +35,10 @@ _WEIGHT = 4.0  # of the odds by lengths, which are small, so that passages of so
 _AROUND = 1_000  # pairs before and after those that are out of alignment, which may belong to them
 _MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what translations are
 _MOST_REALIGNED = 4_000_000  # pairs, which take two gigabytes
+_LEAST_CORRELATION = 0.75  # of the lengths in a text that these alone have realigned; it is 0.85 of most translations
+UNRELATED = "hardly any pair looks like a translation: are both sides in the same order?"
+_FEWEST_UNRELATED, _LARGEST_UNRELATED = 300, 0.15  # pairs, and the correlation of the lengths of texts in another order
+_SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 _UNSURE = 10  # lines by which a border may be wrong
 
 
@@ -48,6 +54,37 @@ class Passage(NamedTuple):
     first: int
     end: int
     shift: int | None
+
+
+class Slip(NamedTuple):
+    """A passage whose targets do not translate its sources.
+
+    Attributes:
+        first_line: the line of its first pair in the source.
+        last_line: the line of its last pair.
+        offset: how many pairs later (or earlier, if negative) the translation of a source stands; None if not near.
+    """
+
+    first_line: int
+    last_line: int
+    offset: int | None
+
+    @property
+    def remedy(self) -> str:
+        """What --fix does with it."""
+        return "realigns them" if self.offset else "leaves them out"
+
+    def __str__(self) -> str:
+        out = f"lines {self.first_line:,} to {self.last_line:,} are out of alignment"
+        if not self.offset:
+            return out
+        direction = "later" if self.offset > 0 else "earlier"
+        return f"{out}: the translations stand {counted(abs(self.offset), 'line')} {direction}"
+
+
+def slips_of(passages: Sequence[Passage], lines: Sequence[int]) -> list[Slip]:
+    """Return the passages out of alignment of a text, whose pairs have these lines."""
+    return [Slip(lines[first], lines[end - 1], shift) for first, end, shift in passages if shift != 0]
 
 
 def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list[Passage]:
@@ -259,25 +296,73 @@ def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
     """Learn from a text that teaches little as it stands, after a rough realignment; None if that changes nothing."""
     if n_pairs > _MOST_REALIGNED:
         return None
-    pairs = list(part)
-    score, places = score_by_lengths(pairs), np.arange(len(pairs))
-    passages = align(score, score(places, places))
+    passages = _by_lengths(lengths_of(list(part)))
     if not any(passage.shift for passage in passages):
         return None
     text = RealignedText(part.sources, *part.languages, passages=passages, n_pairs=n_pairs)
     return Filters([MISALIGNED], part.languages, sample=text).learned
 
 
-def score_by_lengths(pairs: Sequence[SentencePair]) -> Scorer:
+def lengths_of(pairs: Sequence[SentencePair]) -> LineLengths:
+    """Return the characters of both sides of each pair, shape (pairs, 2)."""
+    return np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.int32).reshape(-1, 2)
+
+
+def aligned_by_lengths(lengths: LineLengths) -> tuple[list[Passage], bool]:
+    """Find the passages of a text by the lengths of its lines alone (Gale and Church 1993).
+
+    This takes no other text and no knowledge of the languages, but it finds no slip of less than some 30 lines, and
+    the ends of passages may be a few lines away.
+
+    Args:
+        lengths: the characters of both sides of each pair, shape (pairs, 2).
+
+    Returns:
+        passages that together are the whole text, one if it is unsure that some have slipped; and whether hardly any
+        of its pairs look like translations.
+    """
+    whole = [Passage(0, len(lengths), 0)]
+    if not 0 < len(lengths) <= _MOST_REALIGNED:
+        return whole, False
+    passages = _by_lengths(lengths)
+    if any(passage.shift for passage in passages) and _correlation(lengths, passages) >= _LEAST_CORRELATION:
+        return passages, False
+    may_tell = len(lengths) >= _FEWEST_UNRELATED and lengths.mean(axis=0).max() >= _SENTENCES
+    may_tell = may_tell and np.log(1.0 + lengths).std(axis=0).min() >= _LEAST_SPREAD
+    return whole, bool(may_tell and _correlation(lengths, whole) < _LARGEST_UNRELATED)
+
+
+def _by_lengths(lengths: LineLengths) -> list[Passage]:
+    score, places = score_by_lengths(lengths), np.arange(len(lengths))
+    return align(score, score(places, places))
+
+
+def _correlation(lengths: LineLengths, passages: Sequence[Passage]) -> float:
+    """Return the correlation of the lengths of sources and their translations; 0 if a side has lines of one length."""
+    joined = []
+    for first, end, shift in passages:
+        if shift is not None:
+            first, end = max(first, -shift), min(end, len(lengths) - shift)
+            joined.append(np.stack([lengths[first:end, 0], lengths[first + shift : end + shift, 1]], axis=1))
+    src, tgt = _standardized(np.concatenate(joined))
+    return float((src * tgt).mean())
+
+
+def _standardized(lengths: LineLengths) -> Floats:
+    """Return the logarithms of the lengths of both sides, shape (2, pairs), with mean 0 and variance 1."""
+    logs = np.log(1.0 + lengths)
+    return ((logs - logs.mean(axis=0)) / (logs.std(axis=0) + 1e-9)).T
+
+
+def score_by_lengths(lengths: LineLengths) -> Scorer:
     """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
 
     They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
 
     Args:
-        pairs: the text, translations or not.
+        lengths: the characters of both sides of each pair of the text, translations or not, shape (pairs, 2).
     """
-    lengths = np.log(1 + np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.float64).reshape(-1, 2))
-    src_lengths, tgt_lengths = ((lengths - lengths.mean(axis=0)) / (lengths.std(axis=0) + 1e-9)).T
+    src_lengths, tgt_lengths = _standardized(lengths)
     noise = 1 - _CORRELATION**2
 
     def score(sources: Places, targets: Places) -> Floats:

@@ -18,6 +18,7 @@ from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
 from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
+from mtformer.data.clean.realign import UNRELATED
 from mtformer.data.clean.repair import Change
 from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError
@@ -57,7 +58,7 @@ def _describe(source: SourceCheck) -> str:
         return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
     share = f" ({100 * n_bad / n_pairs:.2f} %)" if n_bad else ""
-    once = " once realigned" if source.slips else ""
+    once = " once realigned" if source.slips and source.use == "train" else ""
     pairs = f"{counted(n_pairs, 'pair')}, {n_bad:,} with a problem{share}{once}"
     lines = [f"{source.name}, {source.languages}, {_USES[source.use]}: {pairs}", *_blank(source), *_alignment(source)]
     lines += [f"  {line}" for line in by_reason(source.filters.inactive)]
@@ -100,14 +101,9 @@ def _unequal(source: SourceCheck) -> str:
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
     if source.has_no_translations:
-        yield "  hardly any pair looks like a translation: are both sides in the same order?"
+        yield f"  {UNRELATED}"
     for slip in source.slips:
-        where = "; --fix leaves them out"
-        if slip.offset:
-            distance = counted(abs(slip.offset), "line")
-            direction = "later" if slip.offset > 0 else "earlier"
-            where = f": the translations stand {distance} {direction}; --fix realigns them"
-        yield f"  lines {slip.first_line:,} to {slip.last_line:,} are out of alignment{where}"
+        yield f"  {slip}; --fix {slip.remedy}" if source.use == "train" else f"  {slip}"
 
 
 def _examples(source: SourceCheck) -> Iterator[str]:
