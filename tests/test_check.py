@@ -371,14 +371,11 @@ def test_files_of_unequal_length_are_the_first_finding(n_src: int, n_tgt: int, c
     result = Project(tmp_path, tmp_path).mtformer(*files)
     assert result.status == 0, result.stderr
     unequal = f"a.en has {counts}: they are not parallel line by line"
-    unknown = "where lines are missing cannot be found"
-    assert result.stdout.splitlines()[1:3] == [
-        f"  {unequal}",
-        f"  {unknown}: all pairs from there on are out of alignment",
-    ]
+    unknown = "the text does not show where lines are missing, and all pairs from there on are out of alignment"
+    assert result.stdout.splitlines()[1:3] == [f"  {unequal}", f"  {unknown}"]
     fixed = Project(tmp_path, tmp_path).mtformer(*files, "--fix", "clean")
     assert (fixed.status, fixed.stdout, (tmp_path / "clean").exists()) == (2, result.stdout, False)
-    assert f"Error: --fix: {unequal}; {unknown} (" in fixed.stderr
+    assert f"Error: --fix: {unequal}; {unknown}: find them by hand" in fixed.stderr
 
 
 def test_a_text_in_which_no_line_has_its_translation_is_reported(tmp_path: Path) -> None:
@@ -551,6 +548,19 @@ def test_lengths_show_where_a_text_slips_that_is_too_small_to_learn_from(
     assert len(kept) >= 350
 
 
+@pytest.mark.parametrize("at_end", [False, True])
+def test_fix_of_small_files_of_unequal_length_keeps_translations_alone(at_end: bool, tmp_path: Path) -> None:
+    pairs = phrasebook()[:400]
+    targets = [pair.tgt for pair in pairs]
+    write(tmp_path / "a.en", [pair.src for pair in pairs])
+    write(tmp_path / "a.de", targets[:-1] if at_end else targets[1:])
+    checkup = check(config_of({"src": tmp_path / "a.en", "tgt": tmp_path / "a.de"}))
+    [clean] = write_clean(checkup, tmp_path / "clean")
+    kept = list(ParallelText([clean], "en", "de"))
+    assert len(kept) > 380
+    assert len(set(kept) - set(pairs)) <= 5
+
+
 def test_a_validation_set_that_slips_is_a_problem(tmp_path: Path) -> None:
     slipped = small_text(tmp_path, missing=[200], first=1_000)
     checkup = check(config_of(small_text(tmp_path), valid=[slipped]))
@@ -571,7 +581,7 @@ def test_lengths_that_say_nothing_are_no_problem(n: int) -> None:
     """As of codes, or of words, whose lengths depend little on each other."""
     random = np.random.default_rng(1)
     for lengths in (np.full((n, 2), 20), random.integers(1, 12, (n, 2)), random.integers(38, 42, (n, 2))):
-        assert aligned_by_lengths(lengths.astype(np.int32)) == ([Passage(0, n, 0)], False)
+        assert aligned_by_lengths(lengths.astype(np.int32)) == ([Passage(0, n, 0)], False, False)
 
 
 def test_training_warns_of_a_text_that_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

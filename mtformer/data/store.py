@@ -312,10 +312,10 @@ class _Alignment:
     def warnings(self) -> Iterator[str]:
         """Yield warnings of passages out of alignment, or of a text that is no translation at all."""
         if self._lines:
-            passages, is_unrelated = aligned_by_lengths(np.concatenate(self._lengths))
-            if is_unrelated:
+            alignment = aligned_by_lengths(np.concatenate(self._lengths))
+            if alignment.is_unrelated:
                 yield UNRELATED
-            for slip in slips_of(passages, self._lines):
+            for slip in slips_of(alignment.passages, self._lines):
                 yield f"{slip}; mtformer data check --fix {slip.remedy}"
 
 

@@ -129,6 +129,7 @@ class SourceCheck:
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
         passages: all of its pairs, by how far away the translations of the sources are.
         slips: those passages that are out of alignment.
+        is_surely_aligned: whether there are no others, as far as can be told.
     """
 
     part: ParallelText
@@ -141,6 +142,7 @@ class SourceCheck:
     n_exact: int = 0
     passages: list[Passage] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
+    is_surely_aligned: bool = True
     _is_unrelated: bool = False
     _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
@@ -214,8 +216,10 @@ class SourceCheck:
         self.passages = [Passage(0, self.n_pairs, 0)]
         if self._log_odds and self.filters.learned:
             self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
+            self.is_surely_aligned = MISALIGNED not in self.filters.inactive or len(self.passages) > 1
         elif self.n_pairs and not isinstance(self.part, RealignedText):
-            self.passages, self._is_unrelated = aligned_by_lengths(np.concatenate(self._lengths))
+            alignment = aligned_by_lengths(np.concatenate(self._lengths))
+            self.passages, self.is_surely_aligned, self._is_unrelated = alignment
         self.slips = slips_of(self.passages, lines.tolist())
         for passage in self.passages:
             if passage.shift != 0 and self.use == "train":
@@ -293,6 +297,7 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
         pass
     for source, again in zip(sources, checked, strict=True):
         again.slips, again.n_lost = source.slips, source.n_pairs - again.n_pairs
+        again.is_surely_aligned = source.is_surely_aligned
     return checked
 
 

@@ -37,6 +37,7 @@ _MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what transla
 _MOST_REALIGNED = 4_000_000  # pairs, which take two gigabytes
 _LEAST_CORRELATION = 0.75  # of the lengths in a text that these alone have realigned; it is 0.85 of most translations
 UNRELATED = "hardly any pair looks like a translation: are both sides in the same order?"
+_FEWEST_SURE = 200  # pairs, in which a slip is found if there is one
 _FEWEST_UNRELATED, _LARGEST_UNRELATED = 300, 0.15  # pairs, and the correlation of the lengths of texts in another order
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 _UNSURE = 10  # lines by which a border may be wrong
@@ -308,7 +309,21 @@ def lengths_of(pairs: Sequence[SentencePair]) -> LineLengths:
     return np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.int32).reshape(-1, 2)
 
 
-def aligned_by_lengths(lengths: LineLengths) -> tuple[list[Passage], bool]:
+class Alignment(NamedTuple):
+    """What the lengths of the lines of a text tell of its alignment.
+
+    Attributes:
+        passages: together the whole text; one if it is unsure that some have slipped.
+        is_sure: whether the lengths leave no doubt that these are translations.
+        is_unrelated: whether hardly any pair looks like a translation.
+    """
+
+    passages: list[Passage]
+    is_sure: bool
+    is_unrelated: bool
+
+
+def aligned_by_lengths(lengths: LineLengths) -> Alignment:
     """Find the passages of a text by the lengths of its lines alone (Gale and Church 1993).
 
     This takes no other text and no knowledge of the languages, but it finds no slip of less than some 30 lines, and
@@ -316,20 +331,21 @@ def aligned_by_lengths(lengths: LineLengths) -> tuple[list[Passage], bool]:
 
     Args:
         lengths: the characters of both sides of each pair, shape (pairs, 2).
-
-    Returns:
-        passages that together are the whole text, one if it is unsure that some have slipped; and whether hardly any
-        of its pairs look like translations.
     """
     whole = [Passage(0, len(lengths), 0)]
     if not 0 < len(lengths) <= _MOST_REALIGNED:
-        return whole, False
+        return Alignment(whole, is_sure=False, is_unrelated=False)
     passages = _by_lengths(lengths)
     if any(passage.shift for passage in passages) and _correlation(lengths, passages) >= _LEAST_CORRELATION:
-        return passages, False
+        return Alignment(passages, is_sure=True, is_unrelated=False)
+    correlation = _correlation(lengths, whole)
     may_tell = len(lengths) >= _FEWEST_UNRELATED and lengths.mean(axis=0).max() >= _SENTENCES
     may_tell = may_tell and np.log(1.0 + lengths).std(axis=0).min() >= _LEAST_SPREAD
-    return whole, bool(may_tell and _correlation(lengths, whole) < _LARGEST_UNRELATED)
+    return Alignment(
+        whole,
+        is_sure=len(lengths) >= _FEWEST_SURE and correlation >= _LEAST_CORRELATION,
+        is_unrelated=bool(may_tell and correlation < _LARGEST_UNRELATED),
+    )
 
 
 def _by_lengths(lengths: LineLengths) -> list[Passage]:

@@ -36,6 +36,7 @@ _KEPT = set(SourceSection.model_fields)  # what is said of any source
 REJECTED, REALIGNED, REPAIRED = "rejected.tsv", "realigned.tsv", "repaired.tsv"
 REPORT, VALUES = "report.txt", "report.json"
 _AT_ONCE = 10_000  # pairs that are judged at once
+_UNKNOWN = "the text does not show where lines are missing, and all pairs from there on are out of alignment"
 
 
 def as_text(checkup: Checkup) -> str:
@@ -81,8 +82,8 @@ def _blank(source: SourceCheck) -> Iterator[str]:
     """Describe lines that contain no pair, such as those of a file that is longer than the other."""
     if unequal := _unequal(source):
         yield f"  {unequal}"
-        if MISALIGNED in source.filters.inactive:
-            yield "  where lines are missing cannot be found: all pairs from there on are out of alignment"
+        if not source.is_surely_aligned:
+            yield f"  {_UNKNOWN}"
     else:
         yield from (f"  {reason}: {counted(n, 'line')}" for reason, n in source.blank.counts.items())
 
@@ -177,11 +178,8 @@ def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
     """
     sources = [source for source in checkup.sources if source.use == "train"]
     for source in sources:
-        if (unequal := _unequal(source)) and (why := source.filters.inactive.get(MISALIGNED)):
-            raise UserError(
-                f"--fix: {unequal}; where lines are missing cannot be found ({why}), and all pairs from there on are "
-                "out of alignment: find them by hand"
-            )
+        if (unequal := _unequal(source)) and not source.is_surely_aligned:
+            raise UserError(f"--fix: {unequal}; {_UNKNOWN}: find them by hand")
     names = _file_names(sources)
     folder = write_new_folder(folder, partial(_write, checkup, sources, names), "--fix")
     kept = [source.source.model_dump(include=_KEPT, exclude_defaults=True) for source in sources]
