@@ -100,7 +100,7 @@ class TextFacts(BaseModel):
     digest: str
     n_pairs: list[int]
     drops: list[Drops]
-    warnings: list[str] = Field(default=[])
+    warnings: list[tuple[int, str]] = Field(default=[])  # the source, which may have another name next time
     held_out: dict[str, list[tuple[LanguagePair, list[SentencePair]]]] = Field(default={})
 
 
@@ -227,12 +227,13 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
 
     folder = cache_folder("text") / (digest_of([_FORMAT, identity, rules]) if identity else f"pipe-{token_hex(8)}")
     stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
-    for warning in TextFacts.model_validate(stored.facts).warnings:
-        log.warning("%s", warning)
+    names = [source_name(source) for source in text.sources]
+    for number, warning in TextFacts.model_validate(stored.facts).warnings:
+        log.warning("%s: %s", names[number], warning)
     if not identity:  # a pipe is known by its text once it has been read
         remove_folder(folder)  # the arrays stay readable; on Windows it stays, until the cache is full
     key = folder.name if identity else digest_of([_FORMAT, __version__, stored.facts, rules])
-    return StoredText(key, [source_name(source) for source in text.sources], stored)
+    return StoredText(key, names, stored)
 
 
 class Portion(NamedTuple):
@@ -287,11 +288,7 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
             rules = filters[portion.languages].corpus_rules(portion.pairs, rules) if rules else rules
             out.append_portion(portion.without(rules, drops[portion.source]))
             progress.advance(len(portion.pairs))
-        warnings = [
-            f"{source_name(source)}: {warning}"
-            for source, of_source in zip(text.sources, alignment, strict=True)
-            for warning in of_source.warnings()
-        ]
+        warnings = [(number, warning) for number, source in enumerate(alignment) for warning in source.warnings()]
         facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops, warnings=warnings)
         out.facts = facts.model_dump(mode="json")
 

@@ -21,6 +21,7 @@ LineLengths = NDArray[np.int32]
 # Returns the log odds of sources for being misaligned with the targets at other places, if half of all pairs were.
 Scorer = Callable[[Places, Places], Floats]
 
+UNRELATED = "hardly any pair looks like a translation: are both sides in the same order?"
 _BORDER = 15.0  # log odds that a passage must gain, at its beginning and at its end
 _MOST = 5.0  # log odds of a pair that count: no pair may decide for its neighbours
 _REACHES = (10, 600)  # lines by which a shift may differ from the one before; more are tried if the first finds none
@@ -36,7 +37,6 @@ _AROUND = 1_000  # pairs before and after those that are out of alignment, which
 _MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what translations are
 _MOST_REALIGNED = 4_000_000  # pairs, which take two gigabytes
 _LEAST_CORRELATION = 0.75  # of the lengths in a text that these alone have realigned; it is 0.85 of most translations
-UNRELATED = "hardly any pair looks like a translation: are both sides in the same order?"
 _FEWEST_SURE = 200  # pairs, in which a slip is found if there is one
 _FEWEST_UNRELATED, _LARGEST_UNRELATED = 300, 0.15  # pairs, and the correlation of the lengths of texts in another order
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
