@@ -136,6 +136,9 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "12 500 €, 1 000 Hunde, 86 400 Sekunden", ["€12,500", "1,000", "86,400 seconds"]),
     ("en-de", "12 500 dogs, 12\u00a0500 dogs", ["12", "500", "12.500"]),
     ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
+    ("de-en", "minus 20 Grad, minus 5,5 °C, 30 minus 20 ist 10", ["-20", "-5.5 °C", "30", "20", "10"]),
+    ("zh-en", "零下20度，零下5℃", ["-20", "-5°C"]),
+    ("en-zh", "Minus 20 degrees Celsius, minus 5 °", ["-20摄氏度", "-5 °"]),
     ("en-de", "1.5m people, 20m users, a 1.5m wall", ["1,5 Millionen", "20 Millionen", "1,5m"]),
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
     ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
@@ -264,6 +267,11 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("zh-en", "一点五公里，两点五亿，两个半球，十五公里", ["15 kilometers"], "15 miles"),
     ("de-en", "zehn bis zwanzig Kilometer, bis drei Liter", ["10–20 kilometers", "3 liters"], "10 to 20 miles, 3"),
     ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
+    (
+        *("de-en", "minus zwanzig Grad, minus fünf Grad Celsius, fünfzig minus dreißig, minus 3 Grad Celsius"),
+        *(["-20", "-5 degrees Celsius", "50", "30", "-3 degrees Celsius"], "minus 5 degrees, 3 degrees Celsius"),
+    ),
+    ("zh-en", "零下二十度，零下三摄氏度", ["-20", "-3 degrees Celsius"], "-20, 3 degrees Celsius"),
     ("zh-en", "第五十公里，两米八，五米半，十五到二十公里", ["50", "15–20 kilometers"], "15 to 20 kilometers"),
     ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (

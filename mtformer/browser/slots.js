@@ -16,6 +16,7 @@ const WIDE_SIGNS = new Map([ // also units
 const MONTH = "月";
 const UNDETERMINED = "und";
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
+const LONGEST_MINUS = 7; // characters: " minus ", with the one before
 const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
 const FEW_VALUES = ["2", "3", "4"];
 const UNITS_OF_TIME = ["h", "min", "s"];
@@ -77,7 +78,7 @@ class SlotMaker {
   suits({ text, number = "", date, unit }) {
     if (date) return this.tgt.dates !== null && (Boolean(date.day) || !this.tgt.dates.declines);
     if (unit) return unit in this.tgt.unit_words.written;
-    return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, ""));
+    return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, "").replace(MINUS, ""));
   }
 
   /** An entity as the target language writes it: 3.500 € for €3,500. */
@@ -89,8 +90,9 @@ class SlotMaker {
       return unit ? written + writeUnit(unit, clock, this.tgt.unit_words) : written;
     }
     const inTarget = writtenFor(number, this.src, this.tgt);
-    if (unit) return text.slice(0, text.indexOf(number)) + inTarget + writeUnit(unit, number, this.tgt.unit_words);
-    const written = text.replace(number, () => inTarget);
+    const before = text.slice(0, text.indexOf(number)).replace(MINUS, "-");
+    if (unit) return before + inTarget + writeUnit(unit, number, this.tgt.unit_words);
+    const written = text.replace(number, () => inTarget).replace(MINUS, "-");
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
     const plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
     if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<before>$<amount>\u00a0$<sign>");
@@ -98,7 +100,7 @@ class SlotMaker {
   }
 
   candidates(text, words) {
-    const numbers = words ? findSpelledNumbers(text, this.src).map((number) => ({ ...number, ...ofWords(number) })) : [];
+    const numbers = words ? findSpelledNumbers(text, this.src).map((number) => ({ ...number, ...ofWords(number, text) })) : [];
     const inWords = words ? [...spelledAmounts(text, this.src), ...numbers] : [];
     return [...this.entities(text).filter(({ unit }) => words || !unit), ...inWords, ...this.rareNames(text)];
   }
@@ -230,7 +232,7 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const word = before || found ? null : unitWord(text, past, language);
   const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
-  const sign = SIGN_BEFORE.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : "";
+  const sign = SIGN_BEFORE.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : minusBefore(text, start, end);
   const place = before ? start : start - sign.length;
   const isArticle = values.join() === "1" && !sign && matchAt(ALONE, text, end) === null;
   const isAmount = before || after || matchAt(largeWord(language, false), text, end) !== null;
@@ -238,9 +240,15 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number: keepsPoint ? "" : number }];
   if (!before && !after) return alone;
   const unit = word && language.unit_words.units[strip(word)];
-  const value = `${sign.replace(/[−–]/, "-")}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
+  const value = `${sign.replace(/[−–]/, "-").replace(MINUS, "-")}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
   const last = attached ? end + found.length : past + after.length;
   return [{ start: first - sign.length, text: text.slice(first - sign.length, last), kind, number, unit, value }, ...alone];
+}
+
+/** The word for a minus sign before the number of degrees at a place. */
+function minusBefore(text, start, end) {
+  const [minus] = MINUS_BEFORE.exec(text.slice(Math.max(0, start - LONGEST_MINUS), start)) ?? [""];
+  return matchAt(DEGREES, text, end) ? minus : "";
 }
 
 /** Whether a number with a decimal point is that of a section or version. */
@@ -340,9 +348,11 @@ function lostAmounts(text, translation, src, tgt) {
   return amounts.filter((amount) => !there.has(valueOfAmount(amount))).map((amount) => amount.text);
 }
 
-/** What a number in words is in other languages: digits. */
-function ofWords({ value }) {
-  return { kind: "many", clock: value.replace(`${POINT}5`, "½") };
+/** What a number in words is in other languages: digits, with the minus sign of degrees. */
+function ofWords({ start, end, text: written, value }, text) {
+  const minus = minusBefore(text, start, end);
+  const [clock, signed] = [value.replace(`${POINT}5`, "½"), value].map((digits) => (minus && "-") + digits);
+  return { kind: "many", clock, start: start - minus.length, text: minus + written, value: signed };
 }
 
 /** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/entities.py. */
@@ -353,11 +363,12 @@ function spelledAmounts(text, language) {
     if (!unit || text[number.start - 1] === ORDINAL_SIGN) return [];
     const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
     const end = number.end + (word ?? "").length;
-    const { start, clock, value } = { ...number, ...ofWords(number), value: `${number.value} ${unit}` };
+    const { start, clock, value: signed } = ofWords(number, text);
+    const value = `${signed} ${unit}`;
     const amount = { start, text: text.slice(start, end), kind, clock, unit, value };
     const before = numbers[i - 1];
-    if (!before || !TO.includes(strip(text.slice(before.end, start)).toLowerCase())) return [amount];
-    const range = { text: text.slice(before.start, end), clock: `${ofWords(before).clock}–${clock}`, value: `${before.value}-${value}` };
+    if (!before || !TO.includes(strip(text.slice(before.end, number.start)).toLowerCase())) return [amount];
+    const range = { text: text.slice(before.start, end), clock: `${ofWords(before, text).clock}–${clock}`, value: `${before.value}-${value}` };
     return [{ ...amount, ...range, start: before.start }, amount];
   });
 }

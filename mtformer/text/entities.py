@@ -97,7 +97,12 @@ LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "m
 _ZEROS = 3  # that each of the words stands for more than the one before
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
 SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
-_MINUS_SIGNS, _EN_DASH = "[−–]", "–"
+_MINUS_SIGNS, _HYPHEN, _EN_DASH = "[−–]", "-", "–"
+# A word for it before degrees: minus 20 degrees, moins 5 °C, 零下二十度. Elsewhere it may be that of "ten minus three".
+_MINUS = "[Mm](?:inus|oins|enos?)[ \u00a0]|零下"
+MINUS, MINUS_BEFORE = re.compile(f"^(?:{_MINUS})"), re.compile(f"(?<![{LATIN}])(?:{_MINUS})$")
+DEGREES = re.compile(f"{GAP}(?:[°度℃℉]|[Dd]egr|[Gg]ra[dou]|stup|stop|摄氏|华氏)")
+_LONGEST_MINUS = 7  # characters: " minus ", with the one before
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
 PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
@@ -199,8 +204,8 @@ class Entity(NamedTuple):
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:
             sign, _, _ = self.text.partition(self.number)
-            return sign + number + write_unit(self.unit, self.number, tgt_lang)
-        written = self.text.replace(self.number, number)
+            return MINUS.sub(_HYPHEN, sign) + number + write_unit(self.unit, self.number, tgt_lang)
+        written = MINUS.sub(_HYPHEN, self.text.replace(self.number, number))
         if not self.number or base_language(tgt_lang) in _WITH_MYRIADS:
             return written
         written = DASH.sub("", written.translate(_AS_ASCII))
@@ -220,7 +225,7 @@ class Entity(NamedTuple):
             return writes_date(self.value, language)
         if self.unit:
             return has_unit_word(self.unit, language)
-        unit = self.text.replace(self.number, "") if self.number else ""
+        unit = MINUS.sub("", self.text.replace(self.number, "")) if self.number else ""
         return has_latin_units(language) or not LATIN_UNIT.search(unit)
 
 
@@ -315,7 +320,9 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     first = start - len(before[0]) if before else start
     if SIGN_BEFORE.search(text[max(0, first - 2) : first]):
         first, start = first - 1, start if before else start - 1
-        value = f"{re.sub(_MINUS_SIGNS, '-', text[first])}{value}"
+        value = f"{re.sub(_MINUS_SIGNS, _HYPHEN, text[first])}{value}"
+    elif minus := _minus_before(text, start, end):
+        first, start, value = start - len(minus), start - len(minus), f"{_HYPHEN}{value}"
     if word:
         unit = unit_of(word[0].strip(), language)
         yield Entity(first, text[first : word.end()], f"{value} {unit}", kind, number, unit=unit)
@@ -326,6 +333,12 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
         is_amount = before or after or word or large_word(language, of_money=False).match(text, end)
         keeps_point = not is_amount and _is_named(text, start, number, language)
         yield Entity(start, text[start:past], value, kind, "" if keeps_point else number)
+
+
+def _minus_before(text: str, start: int, end: int) -> str:
+    """Return the word for a minus sign before the number of degrees at a place; an empty string if there is none."""
+    found = MINUS_BEFORE.search(text[max(0, start - _LONGEST_MINUS) : start])
+    return found[0] if found and DEGREES.match(text, end) else ""
 
 
 def _is_named(text: str, start: int, number: str, language: str) -> bool:
@@ -419,23 +432,27 @@ def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
         word = find_unit_word(text, number.end, language)
         unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
         if unit and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
+            minus = _minus_before(text, number.start, number.end)
             end, kind = word.end() if word else number.end, FEW if number.value in _FEW_VALUES else MANY
-            value, digits = f"{number.value} {unit}", _digits_of(number)
+            value, digits = f"{_HYPHEN * bool(minus)}{number.value} {unit}", _digits_of(number, minus)
             if before and text[before.end : number.start].strip().lower() in _TO:
                 start, range_ = before.start, f"{_digits_of(before)}{_EN_DASH}{digits}"
                 yield Entity(start, text[start:end], f"{before.value}-{value}", kind, range_, in_digits=True, unit=unit)
-            yield Entity(number.start, text[number.start : end], value, kind, digits, in_digits=True, unit=unit)
+            start = number.start - len(minus)
+            yield Entity(start, text[start:end], value, kind, digits, in_digits=True, unit=unit)
         before = number
 
 
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
     for number in find_spelled_numbers(text, language):
-        yield Entity(number.start, number.text, _digits_of(number), MANY, in_digits=True)
+        minus = _minus_before(text, number.start, number.end)
+        digits, start = _digits_of(number, minus), number.start - len(minus)
+        yield Entity(start, minus + number.text, digits, MANY, in_digits=True)
 
 
-def _digits_of(number: Number) -> str:
-    return number.value.replace(f"{POINT}5", "½")
+def _digits_of(number: Number, minus: str = "") -> str:
+    return _HYPHEN * bool(minus) + number.value.replace(f"{POINT}5", "½")
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:
