@@ -388,6 +388,44 @@ def test_every_view_follows_what_is_typed(lesson: Page, bundles: dict[str, Bundl
         assert f"of {len(trace.target.tokens)}" in lesson.locator("#decoding .count").inner_text()
     lesson.get_by_label("Sentence", exact=True).fill(" ")
     lesson.get_by_text("Type a sentence.").wait_for()
+    assert translation_of(lesson).inner_text() == ""
+
+
+@needs_browser
+def test_a_sentence_that_is_too_long_has_no_translation(lesson: Page) -> None:
+    long = " ".join(["dog"] * 300)
+    type_sentence(lesson, long, "Compare with a second sentence")
+    assert lesson.locator(".status").inner_text().startswith("The second sentence has")
+    assert translation_of(lesson).inner_text() != ""
+    type_sentence(lesson, long)
+    assert lesson.locator(".status").inner_text().startswith("This sentence has")
+    assert translation_of(lesson).inner_text() == ""
+
+
+@needs_browser
+def test_what_a_lesson_says_fits_what_is_switched_off(lesson: Page) -> None:
+    lesson.locator("#attention").get_by_text("Decoder", exact=True).click()
+    assert "later ones are masked" in lesson.locator("#attention").inner_text()
+    for label in ("Causal mask", "Positions", "Encoder layer 1"):
+        lesson.get_by_label(label, exact=True).uncheck()
+        settled(lesson)
+    assert "later ones are masked" not in lesson.locator("#attention").inner_text()
+    assert "later ones too" in lesson.locator("#attention").inner_text()
+    captions = lesson.locator("#flow .flow-caption")
+    assert captions.inner_text() == "Each token of the source becomes a vector: its embedding."
+    lesson.locator("#flow").get_by_role("button", name="Next").click()
+    assert captions.inner_text() == "Encoder layer 1 is switched off: the vectors pass it unchanged."
+
+
+@needs_browser
+def test_sentences_are_compared_without_any_layer(lesson: Page) -> None:
+    type_sentence(lesson, SENTENCES[1], "Compare with a second sentence")
+    layers = lesson.get_by_label(re.compile("^(En|De)coder layer [0-9]+$"))
+    for number in range(layers.count()):
+        layers.nth(number).uncheck()
+        settled(lesson)
+    assert lesson.locator(".status").inner_text() == ""
+    assert lesson.locator("#what-if .pair").count() == 1
 
 
 @needs_browser
@@ -405,7 +443,7 @@ def test_switches_change_the_translation_and_a_link_restores_everything(
     lesson.get_by_label("Beam size").fill("0")
     settled(lesson)
     altered = translation_of(lesson).inner_text()
-    assert f"With everything on: {whole}" in lesson.locator("aside").inner_text().replace("“", "").replace("”", "")
+    assert f"Without your changes: {whole}" in lesson.locator("aside").inner_text().replace("“", "").replace("”", "")
     lesson.locator("#attention").get_by_text("Cross", exact=True).click()
     assert lesson.locator("#attention label.off").count() == 1
     lesson.locator("#decoding").get_by_role("button", name="Next").click()
@@ -441,6 +479,18 @@ def test_a_hostile_link_is_shown_as_text(lesson_path: Path, opener: Opener) -> N
         assert page.get_by_label("Sentence", exact=True).input_value() == HOSTILE
         assert page.locator("img").count() == 0
         assert page.locator("aside input[type=checkbox]:not(:checked)").count() == 0
+
+
+@needs_browser
+def test_what_a_link_counts_from_zero_is_ignored(lesson_path: Path, opener: Opener) -> None:
+    """Layers, heads and tokens count from 1."""
+    values = {"text": SENTENCES[0], "pin": "query.0", "heads": "1.0 0.1", "off": "encoder.0 cross.1.0"}
+    with opener(f"{lesson_path.as_uri()}#{urlencode(values)}") as page:
+        page.wait_for_selector("#matrices")
+        assert page.locator(".status").inner_text() == ""
+        assert "Without your changes" not in page.locator("aside").inner_text()
+        assert "NaN" not in page.locator("#attention .end").first.inner_text()
+        assert page.locator("#attention .heads input:checked").count() == 1
 
 
 @needs_browser

@@ -354,6 +354,11 @@ def test_the_tree_contains_every_candidate_and_the_arithmetic_of_the_finished(
     page.keyboard.press("ArrowLeft")
     path = search.locator(".detail .chip").all_inner_texts()
     assert path[-1] == nodes[below["parent"]]["token"]["text"]
+    other = search.locator("g.node").nth(first["id"])
+    other.dispatch_event("pointerenter")  # it scrolls under the mouse
+    assert search.locator(".detail .chip").all_inner_texts() == path
+    other.hover()
+    assert search.locator(".detail .chip").all_inner_texts()[-1] == first["token"]["text"]
     for row, expected in zip(search.locator("tbody tr").all(), finished, strict=True):
         cells = row.locator("td").all_text_contents()
         assert int(cells[2]) == expected["length"]

@@ -17,9 +17,10 @@ async function attentionSection(trace) {
   const [caption, grid, stage] = [el("p", { class: "muted" }), el("div", {}), el("div", {})];
   const kinds = Object.keys(ATTENTION).filter((kind) => trace.attention.some((one) => one.kind === kind));
   const show = async (kind) => {
-    const arrow = kind !== "encoder" && el("span", { class: "next-hint" }, " ", say("→ shows that token."));
+    const arrow = kind !== "encoder" && el("span", { class: "next-hint" }, " ", say("→ shows the token that comes next."));
     const shown = await attentionOf(trace, kind);
-    caption.replaceChildren(ATTENTION[kind][1], arrow || "");
+    const sees = kind === "decoder" && isSwitchedOff("causal") ? say("Each token that the decoder has read looks at all of them, later ones too: the causal mask is switched off.") : ATTENTION[kind][1];
+    caption.replaceChildren(sees, arrow || "");
     grid.replaceChildren(shown.grid);
     stage.replaceChildren(shown.stage);
   };
@@ -33,7 +34,7 @@ async function attentionSection(trace) {
       "p",
       {},
       say(
-        "{formula} (equation 1): each token asks with its query, and takes from the other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
+        "{formula} (equation 1): each token compares its query with the keys, softmax makes of the scores these weights, which sum to 1, and with them the token averages the values. Heads learn to look for different things: compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
         { formula: formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V") },
       ),
     ),

@@ -26,7 +26,7 @@ async function comparePart(traces) {
   const { first } = pageData;
   const isFirst = (change) => ["kind", "layer", "head"].every((key) => first[key] === null || first[key] === change[key]);
   const chosen = changes.attention.find(isFirst) ?? changes.attention[0];
-  const most = pageData.left_out.heads ? [] : [...new Set([chosen, ...changes.attention])].slice(0, 8);
+  const most = pageData.left_out.heads || !chosen ? [] : [...new Set([chosen, ...changes.attention])].slice(0, 8);
   most.sort((a, b) => b.difference - a.difference);
   if (most.length) await show(chosen);
   return [
@@ -35,7 +35,7 @@ async function comparePart(traces) {
       "p",
       {},
       say(
-        "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less.",
+        "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over the tokens that are equal or replaced one by one. In the third picture, of the equal tokens, blue is more attention in the second sentence, orange less.",
       ),
     ),
     el(

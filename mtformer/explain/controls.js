@@ -179,14 +179,15 @@ class Controls {
     );
   }
 
-  /** Shows the translation, and what it would be with the whole model. */
+  /** Shows the translation, and what it would be without any change. */
   showTranslation(text, whole) {
     this.translation.textContent = text;
-    this.baseline.replaceChildren(...(whole === null ? [] : [say("With everything on: {text}", { text: el("q", { lang: "" }, whole) })].flat()));
+    this.baseline.replaceChildren(...(whole === null ? [] : [say("Without your changes: {text}", { text: el("q", { lang: "" }, whole) })].flat()));
   }
 
+  /** Shows the forced tokens of a trace; none without one. */
   showForced(trace) {
-    const tokens = trace.steps.map((step) => step.candidates[step.chosen]).filter(({ forced }) => forced);
+    const tokens = (trace?.steps ?? []).map((step) => step.candidates[step.chosen]).filter(({ forced }) => forced);
     const release = el("button", { type: "button", class: "small", onclick: () => this.lesson.change({ prefix: [] }) }, say("Release"));
     const shown = [el("span", { class: "small muted" }, say("Forced:")), tokens.map(({ token }) => el("span", { class: "chip" }, tokenNode(token))), release];
     this.forced.replaceChildren(...(tokens.length ? shown.flat() : []));

@@ -48,7 +48,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class AttentionChange:
-    """How much one head's weights differ: the mean absolute difference over the tokens that both sentences have."""
+    """How much one head's weights differ: the mean absolute difference over tokens equal or replaced one by one."""
 
     kind: Kind
     layer: int

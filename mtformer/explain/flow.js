@@ -162,19 +162,29 @@ class FlowScene {
 
   inWords({ kind, layer, step }) {
     if (kind === "embeds")
-      return ["rotary", "none"].includes(pageData.model.positions)
+      return ["rotary", "none"].includes(pageData.model.positions) || isSwitchedOff("positions")
         ? say("Each token of the source becomes a vector: its embedding.")
         : say("Each token of the source becomes a vector: its embedding, to which its position is added.");
+    if (layer && kind !== "chooses" && !this.weights.has(`${kind}.${layer}`))
+      return kind === "encoder"
+        ? say("Encoder layer {layer} is switched off: the vectors pass it unchanged.", { layer })
+        : say("Decoder layer {layer} is switched off: the vectors pass it unchanged.", { layer });
     if (kind === "encoder")
       return say(
         "Encoder layer {layer}: each token takes from all tokens what it needs (lines: the mean of the heads); then a feed-forward network works on each by itself.",
         { layer },
       );
-    if (kind === "reads")
-      return say("Step {step}: the decoder reads {token}. What it has made of earlier tokens stays.", {
-        step: step + 1,
-        token: tokenNode(this.input[step]),
-      });
+    if (kind === "reads") {
+      const read = { step: step + 1, token: tokenNode(this.input[step]) };
+      return isSwitchedOff("causal")
+        ? say("Step {step}: the decoder reads {token}.", read)
+        : say("Step {step}: the decoder reads {token}. What it has made of earlier tokens stays.", read);
+    }
+    if (kind === "decoder" && isSwitchedOff("causal"))
+      return say(
+        "Decoder layer {layer}: without the causal mask, the position looks at the whole translation, later tokens too, and across at the encoder's output; then comes its feed-forward network.",
+        { layer },
+      );
     if (kind === "decoder")
       return say(
         "Decoder layer {layer}: the new position looks back at what has been read so far, and across at the encoder's output; then comes its feed-forward network.",

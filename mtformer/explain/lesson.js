@@ -139,15 +139,13 @@ class Lesson {
       if (number === this.nComputed) await this.show(...traces);
     } catch (error) {
       if (number !== this.nComputed) return; // something newer is computed
-      this.tell(say("This could not be computed: {error}", { error: say(error.message) }));
-      this.setBusy(false);
+      this.refuse(say("This could not be computed: {error}", { error: say(error.message) }));
     }
   }
 
   async show(trace, second, whole) {
-    const problem = trace.problem ? trace : second?.problem ? second : null;
-    this.tell(problem ? this.problemOf(problem) : "");
-    if (trace.problem) return this.setBusy(false);
+    if (trace.problem) return this.refuse(this.problemOf(trace));
+    this.tell(second?.problem ? this.problemOf(second, { isSecond: true }) : "");
     const { text } = trace.source;
     if (!this.isAltered) this.wholes.set(text, trace.target.text);
     else if (whole && !whole.problem) this.wholes.set(text, whole.target.text);
@@ -169,8 +167,17 @@ class Lesson {
     return trace;
   }
 
-  problemOf({ problem, n, most }) {
+  /** Says why there is no translation, instead of that of another sentence. */
+  refuse(reason) {
+    this.tell(reason);
+    this.controls.showTranslation("", null);
+    this.controls.showForced(null);
+    this.setBusy(false);
+  }
+
+  problemOf({ problem, n, most }, { isSecond = false } = {}) {
     if (problem === "empty") return say("Type a sentence.");
+    if (isSecond) return say("The second sentence has {n} tokens; a lesson takes up to {most}.", { n, most });
     return say("This sentence has {n} tokens; a lesson takes up to {most}.", { n, most });
   }
 

@@ -35,17 +35,17 @@ function readLink(hash) {
   const { n_encoder_layers: nEncoder, n_decoder_layers: nDecoder, n_heads: nHeads, tgt_vocab_size: size } = pageData.model;
   const whole = (name, most) => (/^\d{1,6}$/.test(link.get(name) ?? "") ? clamp(Number(link.get(name)), 0, most) : null);
   const listed = (name, pattern) => (link.get(name) ?? "").split(" ").filter((each) => pattern.test(each));
-  const off = listed("off", /^[a-z]+(\.\d+){0,2}$/);
+  const off = listed("off", /^[a-z]+(\.[1-9]\d*){0,2}$/);
   const depth = { encoder: nEncoder, decoder: nDecoder, cross: nDecoder };
   const isPart = (nNumbers) => (name) => {
     const [stack, layer, head = "1", ...more] = name.split(".");
     return name.split(".").length === 1 + nNumbers && layer <= depth[stack] && head <= nHeads && !more.length;
   };
-  const heads = listed("heads", /^\d+\.(mean|\d+)$/).map((each) => {
+  const heads = listed("heads", /^[1-9]\d*\.(mean|[1-9]\d*)$/).map((each) => {
     const [layer, head] = each.split(".");
     return [Number(layer), head === "mean" ? head : head - 1];
   });
-  const [side, place] = (/^(query|key)\.\d+$/.exec(link.get("pin")) ?? [""])[0].split(".");
+  const [side, place] = (/^(query|key)\.[1-9]\d*$/.exec(link.get("pin")) ?? [""])[0].split(".");
   look({
     kind: Object.hasOwn(depth, link.get("kind")) ? link.get("kind") : pageData.first.kind,
     heads,

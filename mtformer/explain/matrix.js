@@ -67,6 +67,7 @@ function matrixPicture({
   const cursor = el("div", { class: "cursor", hidden: true });
   const readout = el("output", { class: "readout" });
   const labels = { rows: rowNames.map(foreign), columns: (columnNames ?? []).map(foreign) };
+  labels.columns.forEach((node) => node.classList.toggle("upright", [...node.textContent].length === 1)); // on its side, I is a dash
   let cell = null;
 
   const mark = (row, column) => {

@@ -23,6 +23,11 @@ function look(changes) {
   lookers.forEach((hear) => hear());
 }
 
+/** Whether the reader of a lesson has switched off a part of the model, such as "causal". */
+function isSwitchedOff(name) {
+  return lesson ? !lesson.state.switches[name] : false;
+}
+
 /** How the translation that is shown was searched for. */
 function searchOf() {
   return lesson ? lesson.state.search : pageData.search;

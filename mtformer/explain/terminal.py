@@ -222,7 +222,9 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
             words.append(before if operation == "equal" else view.bold(f"[{before} → {after}]"))
         yield from view.wrap(" ".join(words), pad(side, 8), " " * 8)
     yield ""
-    yield from view.wrap("Attention that changed most (mean absolute difference over the common tokens):")
+    yield from view.wrap(
+        "Attention that changed most (mean absolute difference over tokens that are equal or replaced one by one):"
+    )
     for change in changes.attention[:5]:
         yield f"{change.difference:9.4f}  {change.kind}, layer {change.layer}, head {change.head}"
     for change in _shown_changes(changes, view):

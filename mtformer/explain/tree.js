@@ -30,7 +30,7 @@ function treeSection(trace, search) {
             "Greedy search takes the likeliest token at each step. The dashed ones below it were likely too and are not followed.",
           )
         : say(
-            "Beam search keeps the {beams} likeliest beginnings at each step (one column each), and drops the others (dashed). A number is the log probability of the whole beginning: it only falls. The thick path won.",
+            "Each column is a step. Beam search keeps the {beams} likeliest beginnings and drops the others (dashed). A number is the log probability of the whole beginning: it only falls. The thick path won.",
             { beams: search.beam_size },
           ),
     ),
@@ -97,7 +97,7 @@ function treePicture(trace, nodes, detail) {
           }),
           onclick: () => shapes.get(node.id).focus(),
           onfocus: () => select(node),
-          onpointerenter: () => select(node),
+          onpointermove: () => shapes.get(node.id).tabIndex === 0 || select(node), // not if it is scrolled under the mouse
           onkeydown: (event) => move(event, node),
         },
         svg("rect", { ...BOX, rx: 6 }),
