@@ -57,7 +57,7 @@ def test_the_curves_are_the_numbers_of_metrics_jsonl(trained: Project, run: Path
     }
     keys = {
         ("Loss, nats per token", "training"): "train_loss",
-        ("Loss, nats per token", "training, as minimized"): "train_loss_smoothed",
+        ("Loss, nats per token", "training, with label smoothing"): "train_loss_smoothed",
         ("Loss, nats per token", "validation"): "valid_loss",
         ("BLEU of the validation text", "validation"): "valid_bleu",
         ("Learning rate", "learning rate"): "lr",
@@ -118,6 +118,22 @@ def test_charts_show_values_of_any_size(trained: Project, run: Path, opener: Ope
         norms, memory = page.locator("figure.chart").nth(4), page.locator("figure.chart").nth(5)
         assert norms.locator(".readout b").inner_text() == "1.50e+30"
         assert memory.locator("svg path").count() == 1
+
+
+@needs_browser
+def test_close_values_have_an_axis_that_tells_them_apart(trained: Project, run: Path, opener: Opener) -> None:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, line in enumerate(each for each in lines if "valid_bleu" in each):
+        line["valid_bleu"] = 91.58 + 0.002 * number
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    with opener(run / "report.html", width=360) as page:
+        axis = page.locator("figure.chart").nth(1).locator(".axis").first
+        labels = axis.locator("text").all_text_contents()
+        assert len(labels) > 2
+        assert len(set(labels)) == len(labels)
+        lefts = axis.locator("text").evaluate_all("texts => texts.map(text => text.getBBox().x)")
+        assert min(lefts) >= 0
 
 
 @needs_browser
@@ -233,7 +249,7 @@ def test_scores_are_those_of_eval_with_intervals_of_sacrebleu(trained: Project, 
         assert (float(found_low), float(found_high)) == pytest.approx((low, high), abs=0.011)
         assert score["score"] not in (0.0, 100.0)
     assert "nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a" in text
-    assert "Validations in training score less: they search greedily." in text
+    assert "Validation in training searches greedily, which usually scores a little lower." in text
 
 
 @needs_browser

@@ -102,9 +102,11 @@
     grid(yTicks, toY) {
       const { left, right } = this.inner;
       const group = svg("g", { class: "axis" });
+      const differ = (digits) => new Set(yTicks.map((tick) => number(tick, digits))).size === yTicks.length;
+      const digits = [3, 4, 5].find(differ) ?? 6;
       for (const tick of yTicks) {
         group.append(svg("line", { class: "grid", x1: left, x2: right, y1: toY(tick), y2: toY(tick) }));
-        group.append(svg("text", { x: left - 6, y: toY(tick) + 4, "text-anchor": "end" }, number(tick, 3)));
+        group.append(svg("text", { x: left - 6, y: toY(tick) + 4, "text-anchor": "end" }, number(tick, digits)));
       }
       this.plot.append(group);
     }

@@ -41,7 +41,7 @@ _CHARTS = (
         "Loss, nats per token",
         (
             _Series("training", "train_loss"),
-            _Series("training, as minimized", "train_loss_smoothed"),
+            _Series("training, with label smoothing", "train_loss_smoothed"),
             _Series("validation", "valid_loss", True),
         ),
         {"logarithmic": True},

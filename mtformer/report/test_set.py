@@ -146,8 +146,8 @@ def scores(translated: TranslatedTestSet) -> Iterator[Html]:
     yield table(["metric", "score", "95 % interval", "signature"], rows, numbers=[1, 2])
     yield muted(
         "BLEU and chrF: higher is better; TER: lower. Intervals are bootstrapped by sacreBLEU. A difference between "
-        "two models is tested with both on the same sentences, not by comparing intervals. Validations in training "
-        "score less: they search greedily."
+        "two models is tested with both on the same sentences, not by comparing intervals. Validation in "
+        "training searches greedily, which usually scores a little lower."
     )
     [penalty] = [score.details["brevity_penalty"] for score in result.scores if score.name == "BLEU"]
     about: list[tuple[object, object]] = [
