@@ -21,7 +21,16 @@ from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import SourceCheck, check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.clean.realign import Passage, RealignedText, align, aligned_by_lengths, find_passages
+from mtformer.data.clean.realign import (
+    Passage,
+    RealignedText,
+    align,
+    aligned_by_lengths,
+    are_surely_aligned,
+    are_unrelated,
+    find_passages,
+    lengths_of,
+)
 from mtformer.data.clean.report import as_config, as_text, write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import Portion, stored_text
@@ -237,6 +246,60 @@ def test_each_missing_line_is_found_at_its_place() -> None:
     passages = aligned_by_numbers(sources, targets)
     assert [passage.first for passage in passages] == [0, 500, 1_700, 2_000]
     assert [passage.shift for passage in passages] == [0, -1, -2, -402]
+
+
+@pytest.mark.parametrize("there", [20, 300, 340])
+def test_a_few_lines_whose_translations_stand_elsewhere_do_not_cost_those_between(there: int) -> None:
+    whole = list(range(1, 400))
+    targets = whole.copy()
+    targets[200:240] = [-1] * 40
+    targets[there : there + 40] = whole[200:240]  # where sources have none
+    sources = whole.copy()
+    sources[there : there + 40] = [-2] * 40
+    joined = realigned_lines(aligned_by_numbers(sources, targets), len(sources))
+    assert all(sources[src] == targets[tgt] for src, tgt in joined)
+    assert len(joined) >= len(set(sources) & set(targets)) - 45
+
+
+@pytest.mark.parametrize("bad", [30, 120])
+@pytest.mark.parametrize("translation", ["", "TODO", "only the beginning", "of another line"])
+@pytest.mark.parametrize("take_turns", [False, True])
+def test_a_block_without_translations_is_no_slip(take_turns: bool, translation: str, bad: int) -> None:
+    """In text with and without headings that take turns with paragraphs."""
+    random = np.random.default_rng(5)
+    for n in (120, 300, 600):
+        pairs = phrasebook()[:n]
+        if take_turns:
+            pairs = [pair if n % 2 else SentencePair(pair.src * 4, pair.tgt * 4) for n, pair in enumerate(pairs)]
+        lengths = lengths_of(pairs)
+        targets = lengths[n // 3 : n // 3 + bad, 1]
+        if translation == "only the beginning":
+            targets[:] = np.minimum(targets, 12)
+        else:
+            targets[:] = random.permutation(targets) if translation == "of another line" else len(translation)
+        assert aligned_by_lengths(lengths) == [Passage(0, n, 0)]
+        assert n == 120 or not are_unrelated(lengths)
+
+
+@pytest.mark.parametrize("n_missing", [20, 101])
+def test_lengths_show_where_many_lines_are_missing(n_missing: int) -> None:
+    pairs = phrasebook()[: 800 + n_missing]
+    lengths = lengths_of(pairs[:800])
+    lengths[400:, 1] = lengths_of(pairs[400 + n_missing :])[:, 1]
+    before, after = aligned_by_lengths(lengths)
+    assert (before.shift, after.shift) == (0, -n_missing)
+    assert abs(after.first - 400) <= 10
+    assert are_surely_aligned([before, after], lengths)
+
+
+def test_it_is_unsure_whether_sorted_text_is_aligned(tmp_path: Path) -> None:
+    pairs = sorted(phrasebook()[:400], key=lambda pair: len(pair.src))
+    write(tmp_path / "a.en", [pair.src for pair in pairs])
+    write(tmp_path / "a.de", [pair.tgt for pair in pairs[1:]])
+    checkup = check(config_of({"src": tmp_path / "a.en", "tgt": tmp_path / "a.de"}))
+    assert not checkup.sources[0].is_surely_aligned
+    with pytest.raises(UserError, match="does not show where lines are missing"):
+        write_clean(checkup, tmp_path / "clean")
 
 
 def test_what_is_no_shifted_translation_is_not_realigned() -> None:
@@ -580,8 +643,11 @@ def test_a_small_text_in_another_order_is_a_problem(tmp_path: Path) -> None:
 def test_lengths_that_say_nothing_are_no_problem(n: int) -> None:
     """As of codes, or of words, whose lengths depend little on each other."""
     random = np.random.default_rng(1)
-    for lengths in (np.full((n, 2), 20), random.integers(1, 12, (n, 2)), random.integers(38, 42, (n, 2))):
-        assert aligned_by_lengths(lengths.astype(np.int32)) == ([Passage(0, n, 0)], False, False)
+    for values in (np.full((n, 2), 20), random.integers(1, 12, (n, 2)), random.integers(38, 42, (n, 2))):
+        lengths = values.astype(np.int32)
+        assert aligned_by_lengths(lengths) == [Passage(0, n, 0)]
+        assert not are_surely_aligned([Passage(0, n, 0)], lengths)
+        assert not are_unrelated(lengths)
 
 
 def test_training_warns_of_a_text_that_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters, reason_of
-from mtformer.data.clean.realign import UNRELATED, aligned_by_lengths, lengths_of, slips_of
+from mtformer.data.clean.realign import UNRELATED, aligned_by_lengths, are_unrelated, lengths_of, slips_of
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__
@@ -309,10 +309,11 @@ class _Alignment:
     def warnings(self) -> Iterator[str]:
         """Yield warnings of passages out of alignment, or of a text that is no translation at all."""
         if self._lines:
-            alignment = aligned_by_lengths(np.concatenate(self._lengths))
-            if alignment.is_unrelated:
+            lengths = np.concatenate(self._lengths)
+            slips = slips_of(aligned_by_lengths(lengths), self._lines)
+            if not slips and are_unrelated(lengths):
                 yield UNRELATED
-            for slip in slips_of(alignment.passages, self._lines):
+            for slip in slips:
                 yield f"{slip}; mtformer data check --fix {slip.remedy}"
 
 

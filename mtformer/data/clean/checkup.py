@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction
 from mtformer.data.clean.learned import MISALIGNED
-from mtformer.data.clean.realign import Passage, RealignedText, Slip, aligned, aligned_by_lengths, lengths_of, slips_of
+from mtformer.data.clean.realign import (
+    Passage,
+    RealignedText,
+    Slip,
+    aligned,
+    aligned_by_lengths,
+    are_surely_aligned,
+    are_unrelated,
+    lengths_of,
+    slips_of,
+)
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
@@ -218,8 +228,10 @@ class SourceCheck:
             self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
             self.is_surely_aligned = MISALIGNED not in self.filters.inactive or len(self.passages) > 1
         elif self.n_pairs and not isinstance(self.part, RealignedText):
-            alignment = aligned_by_lengths(np.concatenate(self._lengths))
-            self.passages, self.is_surely_aligned, self._is_unrelated = alignment
+            lengths = np.concatenate(self._lengths)
+            self.passages = aligned_by_lengths(lengths)
+            self.is_surely_aligned = are_surely_aligned(self.passages, lengths)
+            self._is_unrelated = not any(passage.shift for passage in self.passages) and are_unrelated(lengths)
         self.slips = slips_of(self.passages, lines.tolist())
         for passage in self.passages:
             if passage.shift != 0 and self.use == "train":

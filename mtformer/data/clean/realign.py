@@ -3,7 +3,10 @@
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice, tee
+from functools import partial
+from itertools import groupby, islice, pairwise, tee
+from operator import attrgetter
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +39,10 @@ _WEIGHT = 4.0  # of the odds by lengths, which are small, so that passages of so
 _AROUND = 1_000  # pairs before and after those that are out of alignment, which may belong to them
 _MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what translations are
 _MOST_REALIGNED = 4_000_000  # pairs, which take two gigabytes
-_LEAST_CORRELATION = 0.75  # of the lengths in a text that these alone have realigned; it is 0.85 of most translations
-_FEWEST_SURE = 200  # pairs, in which a slip is found if there is one
+_FEWEST_SHOWN = 12  # pairs whose lengths show that they are translations
+_NEIGHBOURS = 20  # shifts to either side, at which the lengths of translations are less alike
+_LEAST_LEAD = 3.0  # standard errors by which they are
+_FEWEST_SURE, _SURE_AT_ONCE = 200, 100  # pairs, in which a slip is found if there is one, and parts of them
 _FEWEST_UNRELATED, _LARGEST_UNRELATED = 300, 0.15  # pairs, and the correlation of the lengths of texts in another order
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 _UNSURE = 10  # lines by which a border may be wrong
@@ -117,7 +122,7 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     odds = better.misalignment(pairs) if better else log_odds[first:end]
     found = align(_score_by(better or learned, pairs), odds)
     moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
-    return _filled([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])
+    return _joined([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])
 
 
 def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Scorer:
@@ -128,11 +133,12 @@ def _score_by(learned: LearnedRules, pairs: Sequence[SentencePair]) -> Scorer:
     return score
 
 
-def align(score: Scorer, log_odds: Floats) -> list[Passage]:
+def align(score: Scorer, log_odds: Floats, is_shown: Callable[[Passage], bool] = lambda _: True) -> list[Passage]:
     """Divide a text into passages by how far away the translations of their sources stand.
 
     Shifts are tried on sample lines of misaligned passages. A shift that yields translations is then scored on the
-    lines around, and the text is divided anew by all shifts, until no more are found.
+    lines around, and the text is divided anew by all shifts, until no more are found. Those that do not stand a second
+    look are then left out.
     If eight lines after the first 100 of 1,000 are missing from the targets, the steps find these passages::
 
         find_passages        (0, 100, 0) (100, 992, None)
@@ -145,6 +151,7 @@ def align(score: Scorer, log_odds: Floats) -> list[Passage]:
     Args:
         score: gives the log odds of sources for being misaligned with targets.
         log_odds: those of the text as it stands.
+        is_shown: a second look at a passage whose translations stand elsewhere.
 
     Returns:
         passages that together are the whole text.
@@ -163,7 +170,12 @@ def align(score: Scorer, log_odds: Floats) -> list[Passage]:
                     shift, start = found
                     _extend(costs.setdefault(shift, np.full(len(log_odds), _MOST)), score, shift, start)
         if not is_changed:
-            return _with_exact_borders(passages, costs)
+            break
+    while doubtful := [passage for passage in passages if passage.shift and not is_shown(passage)]:
+        for passage in doubtful:
+            costs[passage.shift or 0][passage.first : passage.end] = _MOST
+        passages = find_passages(costs)
+    return _in_order(_with_exact_borders(passages, costs), len(log_odds))
 
 
 def find_passages(costs: dict[int, Floats]) -> list[Passage]:
@@ -266,7 +278,7 @@ def _with_exact_borders(passages: list[Passage], costs: dict[int, Floats]) -> li
             found[len(found) - len(gap) - 1 :] = [before._replace(end=border), passage._replace(first=border)]
         else:
             found.append(passage)
-    return _filled(found)
+    return found
 
 
 def _border(before: Passage, after: Passage, n_between: int, costs: dict[int, Floats]) -> int | None:
@@ -279,7 +291,7 @@ def _border(before: Passage, after: Passage, n_between: int, costs: dict[int, Fl
     n_missing = max(0, before.shift - after.shift)
     earliest = max(before.first, after.first - n_between - n_missing - _UNSURE)
     latest = min(after.first + _UNSURE, after.end - n_missing)
-    if n_between > n_missing + _UNSURE or latest < earliest:
+    if not n_missing - 2 * _UNSURE <= n_between <= n_missing + _UNSURE or latest < earliest:
         return None
     old, new = (
         np.append(0, np.cumsum(np.clip(costs[shift][earliest : latest + n_missing], -_MOST, _MOST)))
@@ -288,9 +300,63 @@ def _border(before: Passage, after: Passage, n_between: int, costs: dict[int, Fl
     return earliest + int(np.argmin(old[: len(old) - n_missing] - new[n_missing:]))
 
 
-def _filled(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages that have sources."""
-    return [passage for passage in passages if passage.end > passage.first]
+class _Way(NamedTuple):
+    """Passages that are kept: their pairs, their targets up to the last one, its number, and those before it."""
+
+    n_kept: int
+    n_used: int
+    number: int
+    before: "_Way | None"
+
+
+def _in_order(passages: Sequence[Passage], n_pairs: int) -> list[Passage]:
+    """Leave out shifts that cost more translations than they bring, as each target is taken once, in order.
+
+    So a few lines whose translations stand far away do not cost all the lines between.
+    """
+    ways = [_Way(0, 0, -1, None)]  # to keep passages in order, by the last one of them
+    for number, (first, end, shift) in enumerate(passages):
+        if shift is not None:
+            last = min(end, n_pairs - shift)
+            longer = [
+                _Way(way.n_kept + last - max(first, way.n_used - shift), last + shift, number, way)
+                for way in reversed(ways[-_MOST_SHIFTS:])
+                if last > max(first, way.n_used - shift)
+            ]
+            if longer:
+                ways.append(max(longer, key=attrgetter("n_kept")))
+    kept, best = set(), max(reversed(ways), key=attrgetter("n_kept"))
+    while best.before:
+        kept.add(best.number)
+        best = best.before
+    return _joined(
+        [passage if number in kept else passage._replace(shift=None) for number, passage in enumerate(passages)]
+    )
+
+
+def translated(passages: Sequence[Passage], n_pairs: int) -> list[Passage]:
+    """Return the part of each passage whose sources have translations, each target at most once; it may be empty."""
+    parts, n_used = [], 0  # targets
+    for first, end, shift in passages:
+        if shift is None:
+            parts.append(Passage(first, first, None))
+            continue
+        first = min(max(first, n_used - shift), end)
+        end = max(first, min(end, n_pairs - shift))
+        parts.append(Passage(first, end, shift))
+        n_used = max(n_used, end + shift)
+    return parts
+
+
+def _joined(passages: Sequence[Passage]) -> list[Passage]:
+    """Join neighbours of one shift, and leave out passages without sources."""
+    found: list[Passage] = []
+    for passage in passages:
+        if passage.end > passage.first:
+            if found and found[-1].shift == passage.shift:
+                passage = passage._replace(first=found.pop().first)
+            found.append(passage)
+    return found
 
 
 def _taught_by_lengths(part: ParallelText, n_pairs: int) -> LearnedRules | None:
@@ -309,76 +375,115 @@ def lengths_of(pairs: Sequence[SentencePair]) -> LineLengths:
     return np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.int32).reshape(-1, 2)
 
 
-class Alignment(NamedTuple):
-    """What the lengths of the lines of a text tell of its alignment.
-
-    Attributes:
-        passages: together the whole text; one if it is unsure that some have slipped.
-        is_sure: whether the lengths leave no doubt that these are translations.
-        is_unrelated: whether hardly any pair looks like a translation.
-    """
-
-    passages: list[Passage]
-    is_sure: bool
-    is_unrelated: bool
-
-
-def aligned_by_lengths(lengths: LineLengths) -> Alignment:
+def aligned_by_lengths(lengths: LineLengths) -> list[Passage]:
     """Find the passages of a text by the lengths of its lines alone (Gale and Church 1993).
 
-    This takes no other text and no knowledge of the languages, but it finds no slip of less than some 30 lines, and
-    the ends of passages may be a few lines away.
+    This takes no other text and no knowledge of the languages, but it finds few slips of less than 30 lines, and the
+    ends of passages may be a few lines away.
+
+    Args:
+        lengths: the characters of both sides of each pair, shape (pairs, 2).
+
+    Returns:
+        passages that together are the whole text; one if it is unsure that some have slipped.
+    """
+    passages = _by_lengths(lengths) if 0 < len(lengths) <= _MOST_REALIGNED else []
+    n_unknown = sum(passage.end - passage.first for passage in passages if passage.shift is None)
+    if any(passage.shift for passage in passages) and 2 * n_unknown <= len(lengths):
+        return passages
+    return [Passage(0, len(lengths), 0)]
+
+
+def are_surely_aligned(passages: Sequence[Passage], lengths: LineLengths) -> bool:
+    """Tell whether the lengths leave no doubt in any part of a text that its passages are translations.
+
+    There is doubt in sorted text, for instance, where a line is as long as its neighbours.
+
+    Args:
+        passages: those of the text.
+        lengths: the characters of both sides of each pair, shape (pairs, 2).
+    """
+    if len(lengths) < _FEWEST_SURE and not any(passage.shift for passage in passages):
+        return False
+    scores, parts = _length_scores(lengths), []
+    for first, end, shift in translated(passages, len(lengths)):
+        borders = np.linspace(first, end, max(1, (end - first) // _SURE_AT_ONCE) + 1).astype(int).tolist()
+        parts += [Passage(*between, shift) for between in pairwise(borders)]
+    return all(_is_shown(scores, part) for part in parts if 2 * (part.end - part.first) >= _SURE_AT_ONCE)
+
+
+def are_unrelated(lengths: LineLengths) -> bool:
+    """Tell whether the lengths of a text show that hardly any pair is a translation.
 
     Args:
         lengths: the characters of both sides of each pair, shape (pairs, 2).
     """
-    whole = [Passage(0, len(lengths), 0)]
-    if not 0 < len(lengths) <= _MOST_REALIGNED:
-        return Alignment(whole, is_sure=False, is_unrelated=False)
-    passages = _by_lengths(lengths)
-    if any(passage.shift for passage in passages) and _correlation(lengths, passages) >= _LEAST_CORRELATION:
-        return Alignment(passages, is_sure=True, is_unrelated=False)
-    correlation = _correlation(lengths, whole)
-    may_tell = len(lengths) >= _FEWEST_UNRELATED and lengths.mean(axis=0).max() >= _SENTENCES
-    may_tell = may_tell and np.log(1.0 + lengths).std(axis=0).min() >= _LEAST_SPREAD
-    return Alignment(
-        whole,
-        is_sure=len(lengths) >= _FEWEST_SURE and correlation >= _LEAST_CORRELATION,
-        is_unrelated=bool(may_tell and correlation < _LARGEST_UNRELATED),
-    )
+    filled = lengths[(lengths > 0).all(axis=1)]
+    if len(filled) < _FEWEST_UNRELATED or filled.mean(axis=0).max() < _SENTENCES:
+        return False
+    if np.log(1.0 + filled).std(axis=0).min() < _LEAST_SPREAD:
+        return False
+    return _correlation(*_length_scores(filled)) < _LARGEST_UNRELATED
+
+
+def _is_shown(scores: Floats, passage: Passage) -> bool:
+    """Tell whether the lengths of a passage are alike at its shift, and clearly less so at the shifts around it.
+
+    They may be alike at all shifts: in sorted text, or where headings and paragraphs take turns.
+
+    Args:
+        scores: those of the lengths, shape (2, pairs).
+        passage: some translations, as far as it seems.
+    """
+    first, end, shift = passage
+    if shift is None or end - first < _FEWEST_SHOWN:
+        return False
+    src, tgt = scores
+    correlations = {}
+    for other in range(shift - _NEIGHBOURS, shift + _NEIGHBOURS + 1):
+        begin, stop = max(first, -other), min(end, len(src) - other)
+        if 2 * (stop - begin) >= end - first:
+            correlations[other] = _correlation(src[begin:stop], tgt[begin + other : stop + other])
+    here = correlations.pop(shift)
+    lead = np.arctanh(here) - np.arctanh(max(0.0, *correlations.values()))  # of Fisher's z
+    return bool(lead * np.sqrt(end - first - 3) >= _LEAST_LEAD)
 
 
 def _by_lengths(lengths: LineLengths) -> list[Passage]:
-    score, places = score_by_lengths(lengths), np.arange(len(lengths))
-    return align(score, score(places, places))
+    scores, places = _length_scores(lengths), np.arange(len(lengths))
+    score = _score_by_lengths(scores)
+    return align(score, score(places, places), partial(_is_shown, scores))
 
 
-def _correlation(lengths: LineLengths, passages: Sequence[Passage]) -> float:
-    """Return the correlation of the lengths of sources and their translations; 0 if a side has lines of one length."""
-    joined = []
-    for first, end, shift in passages:
-        if shift is not None:
-            first, end = max(first, -shift), min(end, len(lengths) - shift)
-            joined.append(np.stack([lengths[first:end, 0], lengths[first + shift : end + shift, 1]], axis=1))
-    src, tgt = _standardized(np.concatenate(joined))
-    return float((src * tgt).mean())
+def _correlation(first: Floats, second: Floats) -> float:
+    """Return the correlation of two series; 0 if the values of one are all the same."""
+    first, second = first - first.mean(), second - second.mean()
+    product = np.sqrt((first**2).sum() * (second**2).sum())
+    return float(np.clip((first * second).sum() / product, -0.999, 0.999)) if product > 1e-6 else 0.0
 
 
-def _standardized(lengths: LineLengths) -> Floats:
-    """Return the logarithms of the lengths of both sides, shape (2, pairs), with mean 0 and variance 1."""
-    logs = np.log(1.0 + lengths)
-    return ((logs - logs.mean(axis=0)) / (logs.std(axis=0) + 1e-9)).T
+def _length_scores(lengths: LineLengths) -> Floats:
+    """Return the ranks of the lengths on each side as values of a normal distribution, shape (2, pairs).
+
+    So few lengths that differ much from the others, as of blank lines, do not count more than the many.
+    """
+    scores = np.empty(lengths.T.shape)
+    for side, of_side in zip(lengths.T, scores, strict=True):
+        _, places, counts = np.unique(side, return_inverse=True, return_counts=True)
+        shares = (np.cumsum(counts) - counts / 2) / len(side)
+        of_side[:] = np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])[places]
+    return scores
 
 
-def score_by_lengths(lengths: LineLengths) -> Scorer:
+def _score_by_lengths(scores: Floats) -> Scorer:
     """Return log odds of being misaligned that depend on the lengths of the two sides alone (Gale and Church 1993).
 
     They need no knowledge of the languages, but it takes some lines to tell whether these are translations.
 
     Args:
-        lengths: the characters of both sides of each pair of the text, translations or not, shape (pairs, 2).
+        scores: those of the lengths of the text, shape (2, pairs).
     """
-    src_lengths, tgt_lengths = _standardized(lengths)
+    src_lengths, tgt_lengths = scores
     noise = 1 - _CORRELATION**2
 
     def score(sources: Places, targets: Places) -> Floats:
@@ -411,7 +516,9 @@ class RealignedText(ParallelText):
         """Yield the pairs as they stand, each with the one that has the translation of its source; None without one."""
         sources, targets = tee(super().examples(drops))  # which remembers the lines between them
         n_sources = n_targets = 0
-        for first, end, shift in self._translated():
+        for first, end, shift in translated(self.passages, self.n_pairs):
+            if shift is None or first == end:
+                continue
             for source in islice(sources, first - n_sources):
                 yield source, None
             between = islice(targets, first + shift - n_targets, end + shift - n_targets)
@@ -419,13 +526,3 @@ class RealignedText(ParallelText):
             n_sources, n_targets = end, end + shift
         for source in sources:
             yield source, None
-
-    def _translated(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the parts of passages whose sources have translations, each target at most once."""
-        n_used = 0  # targets
-        for first, end, shift in self.passages:
-            if shift is not None:
-                first, end = max(first, n_used - shift), min(end, self.n_pairs - shift)
-                if first < end:
-                    yield first, end, shift
-                    n_used = end + shift
