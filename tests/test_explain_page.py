@@ -193,6 +193,35 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
         assert color == (["138", "180", "255"] if dark else ["31", "95", "191"])
 
 
+# The contrast (WCAG 2) of an element's text with its background at full weight.
+CONTRAST = """element => {
+  element.style.setProperty("--weight", 1);
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const luminance = colors => {
+    for (const color of colors) [canvas.fillStyle = color, canvas.fillRect(0, 0, 1, 1)];
+    const linear = [...canvas.getImageData(0, 0, 1, 1).data].map(each => each / 255)
+      .map(each => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const { backgroundColor, color } = getComputedStyle(element);
+  const behind = [getComputedStyle(document.body).backgroundColor, backgroundColor];
+  const [low, high] = [luminance(behind), luminance([...behind, color])].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}"""
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_on_full_weight_is_legible(command: tuple[Path, dict[str, Any]], opener: Opener, dark: bool) -> None:
+    with opener(command[0], dark=dark) as page:
+        page.wait_for_selector("#what-if")
+        page.locator("#matrices .map-part").nth(1).click()
+        page.wait_for_selector("#matrices td.number")
+        for kind in (".chip.heated", ".end.query", "td.number:not(.negative, .masked)", "td.negative"):
+            place = "#matrices " if kind.startswith("td") else ""
+            assert page.locator(place + kind).first.evaluate(CONTRAST) >= 4.5, kind
+
+
 @needs_browser
 def test_a_tap_on_a_phone_pins_the_token_under_the_finger(command: tuple[Path, dict[str, Any]], opener: Opener) -> None:
     with opener(command[0], width=360, height=740, touch=True) as page:
