@@ -333,6 +333,9 @@ def test_heads_and_tokens_are_selected_with_the_keyboard(page: Page, trace: dict
         page.keyboard.press(key)
     shown = attention.locator(".end.query .weight").all_inner_texts()
     assert [number(text or "0") for text in shown] == pytest.approx(list(weights[:, 1]), abs=0.0051)
+    for event in ("pointerenter", "pointerleave"):  # another token scrolls under the mouse, and away from it
+        attention.locator(".end.query").first.dispatch_event(event)
+        assert attention.locator(".end.query .weight").all_inner_texts() == shown
     attention.locator(".heat .field").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)

@@ -73,6 +73,6 @@ function whyTable(tokens) {
   const rows = tokens.map(({ token, probability, others }) =>
     el("tr", {}, el("th", { scope: "row" }, el("bdi", {}, token)), el("td", {}, percent(probability)), el("td", {}, others.map((other) => el("span", {}, el("bdi", {}, other.token), ` ${percent(other.probability)}`)))),
   );
-  const head = el("tr", {}, ["Token", "Likelihood", "Instead"].map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, ["Token", "Probability", "Instead"].map((name) => el("th", { scope: "col" }, name)));
   return el("table", { class: "why" }, el("caption", {}, "The model chose it token by token:"), head, rows);
 }

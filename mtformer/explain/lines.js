@@ -68,8 +68,9 @@ class AttentionLines {
 
   listen(end, side) {
     const selection = { [side]: end.index };
-    end.node.addEventListener("pointerenter", () => this.show(selection));
-    end.node.addEventListener("pointerleave", () => this.show(null));
+    // Not pointerenter: a token that scrolls under a resting mouse is not pointed at.
+    end.node.addEventListener("pointermove", () => end.node.classList.contains("selected") || this.show(selection));
+    end.node.addEventListener("pointerleave", () => this.show(this.focused));
     end.node.addEventListener("focus", () => this.show(selection));
     end.node.addEventListener("blur", () => this.show(null));
     end.node.addEventListener("click", () => {
@@ -92,6 +93,13 @@ class AttentionLines {
     this.mark("query", query, (matrix, q) => (key === undefined || query !== undefined ? null : matrix.at(q, key)));
     this.readout.replaceChildren(...this.sentences(query, key));
     this.onShow({ query, key });
+  }
+
+  /** The token that the keyboard is at, as { query } or { key }; null if it is at none. */
+  get focused() {
+    for (const side of ["query", "key"])
+      for (const { node, index } of this.ends[side]) if (node.matches(":focus-visible")) return { [side]: index };
+    return null;
   }
 
   /** The selected token, which stays when another head is chosen, to compare heads; null if it is not in this sentence. */
