@@ -368,6 +368,14 @@ def test_decoding_goes_step_by_step_until_the_end(page: Page, trace: dict[str, A
 
 
 @needs_browser
+def test_an_unlikely_end_is_not_explained_by_what_follows_it(page: Page) -> None:
+    step = {"candidates": [{"token": {"text": "</s>", "kind": "special"}, "rank": 2, "forced": False}], "chosen": 0}
+    said = page.evaluate("step => note(step).textContent", step)
+    assert "what followed" not in said
+    assert "</s> has rank 2 here" in said
+
+
+@needs_browser
 def test_the_tree_contains_every_candidate_and_the_arithmetic_of_the_finished(
     page: Page, trace: dict[str, Any]
 ) -> None:

@@ -107,9 +107,11 @@ function bars(step) {
 function note(step) {
   const chosen = step.candidates[step.chosen];
   if (chosen.forced) return el("p", {}, say("The prefix forced this token."));
+  const ends = chosen.token.text === "</s>" && chosen.token.kind === "special";
+  if (ends && chosen.rank > 1)
+    return el("p", {}, say("</s> has rank {rank} here: this translation scored better than those that went on, or it had the most tokens allowed.", { rank: chosen.rank }));
+  if (ends) return el("p", {}, say("</s> ends the translation: decoding stops."));
   if (chosen.rank > 1)
     return el("p", {}, say("The choice has rank {rank} here: its beam won later, by what followed it.", { rank: chosen.rank }));
-  if (chosen.token.text === "</s>" && chosen.token.kind === "special")
-    return el("p", {}, say("</s> ends the translation: decoding stops."));
   return null;
 }
