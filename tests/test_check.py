@@ -633,6 +633,25 @@ def test_a_validation_set_that_slips_is_a_problem(tmp_path: Path) -> None:
     assert "to 400 are out of alignment: the translations stand 1 line earlier\n" in as_text(checkup)
 
 
+def test_a_swapped_source_beside_others_is_called_swapped(tmp_path: Path) -> None:
+    """Even if none of it is left once it has been realigned."""
+    for src, tgt, pairs in (("a.en", "a.de", phrasebook()[:3_000]), ("b.de", "b.en", phrasebook()[3_000:3_300])):
+        write(tmp_path / src, [pair.src for pair in pairs])
+        write(tmp_path / tgt, [pair.tgt for pair in pairs])
+    sources = [{"src": tmp_path / f"{name}.en", "tgt": tmp_path / f"{name}.de"} for name in "ab"]
+    data = {"src_lang": "en", "tgt_lang": "de", "train": sources}
+    aligned, swapped = as_text(check(Config.model_validate({"data": data, "tokenizer": QUICK}))).split("\n\n")[:2]
+    assert "are the source and the target swapped?" in swapped
+    assert "the target swapped?" not in aligned
+
+
+def test_lines_that_take_turns_do_not_hide_another_order() -> None:
+    pairs = [pair if n % 2 else SentencePair(pair.src * 2, pair.tgt * 2) for n, pair in enumerate(phrasebook()[:3_000])]
+    assert not are_unrelated(lengths_of(pairs))
+    exchanged = [SentencePair(pair.src, pairs[n - 1_500].tgt) for n, pair in enumerate(pairs)]
+    assert are_unrelated(lengths_of(exchanged))
+
+
 def test_a_small_text_in_another_order_is_a_problem(tmp_path: Path) -> None:
     checkup = check(config_of(small_text(tmp_path, shuffled=True)))
     assert (checkup.sources[0].slips, checkup.sources[0].has_no_translations) == ([], True)

@@ -217,6 +217,20 @@ def test_training_warns_of_validation_text_whose_sides_are_swapped(project: Proj
     assert result.stderr.count("that should be in") == 1
 
 
+@pytest.mark.parametrize("n_missing", [0, 1])
+def test_training_warns_of_validation_text_that_slips(project: Project, n_missing: int) -> None:
+    pairs = sample_pairs(parse_source("builtin:phrasebook", "en", "de"), "en", "de", 300, 1)
+    targets = [pair.tgt for pair in pairs[n_missing:]] + ["Zu viel."] * n_missing
+    for name, lines in (("late.en", [pair.src for pair in pairs]), ("late.de", targets)):
+        (project.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    settings = ["data.valid=[{src: valid.en, tgt: valid.de}, {src: late.en, tgt: late.de}]"]
+    result = project.mtformer("train", project.config, "--dry-run", *(f"--set={one}" for one in settings))
+    assert result.status == 0, result.stderr
+    warnings = [line for line in result.stderr.splitlines() if "out of alignment" in line]
+    assert [line.startswith("late.en: lines ") for line in warnings] == [True] * n_missing
+    assert all(line.endswith(": the translations stand 1 line earlier") for line in warnings)
+
+
 def test_training_warns_of_a_source_without_pairs(project: Project) -> None:
     (project.folder / "empty.tsv").touch()
     settings = ["training.max_steps=1", "data.train=[{src: train.en, tgt: train.de}, {tsv: empty.tsv}]"]

@@ -22,7 +22,7 @@ from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters, reason_of
-from mtformer.data.clean.realign import UNRELATED, aligned_by_lengths, are_unrelated, lengths_of, slips_of
+from mtformer.data.clean.realign import describe_alignment, lengths_of
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__
@@ -309,12 +309,7 @@ class _Alignment:
     def warnings(self) -> Iterator[str]:
         """Yield warnings of passages out of alignment, or of a text that is no translation at all."""
         if self._lines:
-            lengths = np.concatenate(self._lengths)
-            slips = slips_of(aligned_by_lengths(lengths), self._lines)
-            if not slips and are_unrelated(lengths):
-                yield UNRELATED
-            for slip in slips:
-                yield f"{slip}; mtformer data check --fix {slip.remedy}"
+            yield from describe_alignment(np.concatenate(self._lengths), self._lines, fixable=True)
 
 
 def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iterator[Portion]:

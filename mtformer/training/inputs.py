@@ -10,6 +10,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair, ResolvedConfig
 from mtformer.config.sources import SOURCES
 from mtformer.data.clean.language import N_TEXTS, language_warning
+from mtformer.data.clean.realign import describe_alignment, lengths_of
 from mtformer.data.held_out import describe_held_out, training_text, warning_of_copies
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
@@ -68,12 +69,13 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     )
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
     text = ranks.after_first(lambda: training_text(data))
-    valid_pairs = _by_direction(valid) if data.valid else text.held_out.get("valid", {})
+    read, warnings = _by_direction(valid)
+    valid_pairs = read if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if ranks.is_first:
-        _report(text, valid_pairs)
+        _report(text, valid_pairs, warnings)
     bundle = load_bundle(find_model(base)) if base else None
-    return Inputs(text, valid_pairs, _by_direction(general_valid), bundle, tokenizer, glossary)
+    return Inputs(text, valid_pairs, _by_direction(general_valid)[0], bundle, tokenizer, glossary)
 
 
 def require_apart(folder: RunFolder, config: Config) -> None:
@@ -126,23 +128,31 @@ def require_some(n_kept: int, dropped: Counter[str]) -> None:
         raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
 
 
-def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
-    """Read the pairs of each direction."""
+def _by_direction(text: ParallelText) -> tuple[dict[LanguagePair, list[SentencePair]], list[str]]:
+    """Read the pairs of each direction, and return them with warnings of sources whose sides are out of step."""
     pairs: dict[LanguagePair, list[SentencePair]] = {}
+    warnings = []
     problems = Problems()
     for part in text.parts():
         with problems.collected():
-            pairs.setdefault(part.languages, []).extend(part)
+            examples = list(part.examples())
+            found = [SentencePair(src, tgt) for src, tgt, _ in examples]
+            pairs.setdefault(part.languages, []).extend(found)
+            lines = [example.line for example in examples]
+            described = describe_alignment(lengths_of(found), lines, fixable=False)
+            warnings += [f"{source_name(part.sources[0])}: {warning}" for warning in described]
     problems.raise_all()
-    return pairs
+    return pairs, warnings
 
 
-def _report(text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]) -> None:
+def _report(
+    text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]], of_sources: Sequence[str]
+) -> None:
     """Describe the pairs that are held out, or else warn of validation text that seems to be the wrong one."""
     if text.held_out:
         log.info("%s", describe_held_out(text))
         return
-    warnings = [warning_of_copies(text, chain.from_iterable(valid_pairs.values()))]
+    warnings = [*of_sources, warning_of_copies(text, chain.from_iterable(valid_pairs.values()))]
     for languages, pairs in valid_pairs.items():
         sides = zip(*pairs[:N_TEXTS], strict=True)
         warnings.append(language_warning("data.valid", dict(zip(languages, sides, strict=False))))

@@ -140,6 +140,7 @@ class SourceCheck:
         passages: all of its pairs, by how far away the translations of the sources are.
         slips: those passages that are out of alignment.
         is_surely_aligned: whether there are no others, as far as can be told.
+        is_swapped: whether most of its pairs are in other languages than expected.
     """
 
     part: ParallelText
@@ -153,6 +154,7 @@ class SourceCheck:
     passages: list[Passage] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
     is_surely_aligned: bool = True
+    is_swapped: bool = False
     _is_unrelated: bool = False
     _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
@@ -223,6 +225,7 @@ class SourceCheck:
         """Find the passages out of alignment, whose pairs will all be dropped from a training text."""
         self.rules = np.concatenate([self.rules, *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
+        self.is_swapped = 2 * (self.problems["language"] + self.problems["script"]) > self.n_pairs
         self.passages = [Passage(0, self.n_pairs, 0)]
         if self._log_odds and self.filters.learned:
             self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
@@ -309,7 +312,7 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
         pass
     for source, again in zip(sources, checked, strict=True):
         again.slips, again.n_lost = source.slips, source.n_pairs - again.n_pairs
-        again.is_surely_aligned = source.is_surely_aligned
+        again.is_surely_aligned, again.is_swapped = source.is_surely_aligned, source.is_swapped
     return checked
 
 

@@ -43,7 +43,11 @@ _FEWEST_SHOWN = 12  # pairs whose lengths show that they are translations
 _NEIGHBOURS = 20  # shifts to either side, at which the lengths of translations are less alike
 _LEAST_LEAD = 3.0  # standard errors by which they are
 _FEWEST_SURE, _SURE_AT_ONCE = 200, 100  # pairs, in which a slip is found if there is one, and parts of them
-_FEWEST_UNRELATED, _LARGEST_UNRELATED = 300, 0.15  # pairs, and the correlation of the lengths of texts in another order
+_FEWEST_UNRELATED = 300  # pairs
+_LARGEST_UNRELATED, _LARGEST_UNRELATED_LEAD = (
+    0.4,
+    1.0,
+)  # as of lines that take turns, which are alike at every other shift
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 _UNSURE = 10  # lines by which a border may be wrong
 
@@ -394,6 +398,21 @@ def aligned_by_lengths(lengths: LineLengths) -> list[Passage]:
     return [Passage(0, len(lengths), 0)]
 
 
+def describe_alignment(lengths: LineLengths, lines: Sequence[int], *, fixable: bool) -> Iterator[str]:
+    """Yield sentences on passages out of alignment, or on a text that is no translation at all.
+
+    Args:
+        lengths: the characters of both sides of each pair, shape (pairs, 2).
+        lines: the line of each pair.
+        fixable: whether --fix changes the text.
+    """
+    slips = slips_of(aligned_by_lengths(lengths), lines)
+    if not slips and are_unrelated(lengths):
+        yield UNRELATED
+    for slip in slips:
+        yield f"{slip}; mtformer data check --fix {slip.remedy}" if fixable else str(slip)
+
+
 def are_surely_aligned(passages: Sequence[Passage], lengths: LineLengths) -> bool:
     """Tell whether the lengths leave no doubt in any part of a text that its passages are translations.
 
@@ -423,7 +442,8 @@ def are_unrelated(lengths: LineLengths) -> bool:
         return False
     if np.log(1.0 + filled).std(axis=0).min() < _LEAST_SPREAD:
         return False
-    return _correlation(*_length_scores(filled)) < _LARGEST_UNRELATED
+    correlation, lead = _likeness(_length_scores(filled), Passage(0, len(filled), 0))
+    return correlation < _LARGEST_UNRELATED and lead < _LARGEST_UNRELATED_LEAD
 
 
 def _is_shown(scores: Floats, passage: Passage) -> bool:
@@ -435,9 +455,14 @@ def _is_shown(scores: Floats, passage: Passage) -> bool:
         scores: those of the lengths, shape (2, pairs).
         passage: some translations, as far as it seems.
     """
+    return passage.end - passage.first >= _FEWEST_SHOWN and _likeness(scores, passage)[1] >= _LEAST_LEAD
+
+
+def _likeness(scores: Floats, passage: Passage) -> tuple[float, float]:
+    """Return the correlation of lengths at a shift, and its lead over shifts around, in standard errors."""
     first, end, shift = passage
-    if shift is None or end - first < _FEWEST_SHOWN:
-        return False
+    if shift is None:
+        return 0.0, 0.0
     src, tgt = scores
     correlations = {}
     for other in range(shift - _NEIGHBOURS, shift + _NEIGHBOURS + 1):
@@ -446,7 +471,7 @@ def _is_shown(scores: Floats, passage: Passage) -> bool:
             correlations[other] = _correlation(src[begin:stop], tgt[begin + other : stop + other])
     here = correlations.pop(shift)
     lead = np.arctanh(here) - np.arctanh(max(0.0, *correlations.values()))  # of Fisher's z
-    return bool(lead * np.sqrt(end - first - 3) >= _LEAST_LEAD)
+    return here, float(lead * np.sqrt(max(0, end - first - 3)))
 
 
 def _by_lengths(lengths: LineLengths) -> list[Passage]:

@@ -69,7 +69,7 @@ def _describe(source: SourceCheck) -> str:
             for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
-    if 2 * (source.problems["language"] + source.problems["script"]) > n_pairs:
+    if source.is_swapped:
         lines.append("  most pairs are in other languages than expected: are the source and the target swapped?")
     if leaked := source.problems[HELD_OUT]:
         lines.append(
