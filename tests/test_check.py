@@ -21,16 +21,9 @@ from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import SourceCheck, check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.clean.realign import (
-    Passage,
-    RealignedText,
-    align,
-    aligned_by_lengths,
-    are_surely_aligned,
-    are_unrelated,
-    find_passages,
-    lengths_of,
-)
+from mtformer.data.clean.line_lengths import aligned_by_lengths, are_surely_aligned, are_unrelated, lengths_of
+from mtformer.data.clean.passages import Passage, align, find_passages
+from mtformer.data.clean.realign import RealignedText
 from mtformer.data.clean.report import as_config, as_text, write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import Portion, stored_text
@@ -542,7 +535,7 @@ def cost_of(states: Sequence[int], by_state: Sequence[NDArray[np.float64]], bord
 
 def test_passages_are_the_best_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     border = 2.0
-    monkeypatch.setattr("mtformer.data.clean.realign._BORDER", border)
+    monkeypatch.setattr("mtformer.data.clean.passages._BORDER", border)
     random = np.random.default_rng(1)
     n_found = 0
     for _ in range(30):

@@ -22,7 +22,7 @@ from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters, reason_of
-from mtformer.data.clean.realign import describe_alignment, lengths_of
+from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__

@@ -10,7 +10,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair, ResolvedConfig
 from mtformer.config.sources import SOURCES
 from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.clean.realign import describe_alignment, lengths_of
+from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
 from mtformer.data.held_out import describe_held_out, training_text, warning_of_copies
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name

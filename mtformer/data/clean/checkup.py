@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction
 from mtformer.data.clean.learned import MISALIGNED
-from mtformer.data.clean.realign import (
-    Passage,
-    RealignedText,
-    Slip,
-    aligned,
-    aligned_by_lengths,
-    are_surely_aligned,
-    are_unrelated,
-    lengths_of,
-    slips_of,
-)
+from mtformer.data.clean.line_lengths import aligned_by_lengths, are_surely_aligned, are_unrelated, lengths_of
+from mtformer.data.clean.passages import Passage, Slip, slips_of
+from mtformer.data.clean.realign import RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions

@@ -18,7 +18,7 @@ from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
 from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
-from mtformer.data.clean.realign import UNRELATED
+from mtformer.data.clean.line_lengths import UNRELATED
 from mtformer.data.clean.repair import Change
 from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError
