@@ -34,7 +34,7 @@ async function attentionSection(trace) {
       "p",
       {},
       say(
-        "{formula} (equation 1): each token compares its query with the keys, softmax makes of the scores these weights, which sum to 1, and with them the token averages the values. Heads learn to look for different things: compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
+        "{formula} (equation 1): each token compares its query with the keys, softmax turns the scores into these weights, which sum to 1, and the token averages the values with them. Heads learn to look for different things: compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
         { formula: formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V") },
       ),
     ),
