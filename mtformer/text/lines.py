@@ -365,7 +365,7 @@ def _without_end(line: str) -> str:
 
 
 def how_to_convert(raw: bytes) -> str:
-    """Return advice on text that is not UTF-8, with the encoding that it may have, if that can be told."""
+    """Return how to convert text that is not UTF-8, naming its likely encoding if there is one."""
     is_latin = 2 * len(_ACCENTED.findall(raw)) > len(_NOT_ASCII.findall(raw))
     encoding, codec = ("WINDOWS-1252", "cp1252") if is_latin else ("GB18030", "gb2312")
     try:

@@ -131,7 +131,7 @@ class SourceCheck:
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
         passages: all of its pairs, by how far away the translations of the sources are.
         slips: those passages that are out of alignment.
-        is_surely_aligned: whether there are no others, as far as can be told.
+        is_surely_aligned: whether the text shows that all other pairs are translations.
         is_swapped: whether most of its pairs are in other languages than expected.
     """
 

@@ -22,7 +22,7 @@ _NEIGHBOURS = 20  # shifts to either side, at which the lengths of translations 
 _LEAST_LEAD = 3.0  # standard errors by which they are
 _FEWEST_SURE, _SURE_AT_ONCE = 200, 100  # pairs, in which a slip is found if there is one, and parts of them
 _FEWEST_UNRELATED = 300  # pairs
-# As of lines that take turns, which are alike at every other shift.
+# Above 0, since long and short lines may alternate, whose lengths agree at every other shift.
 _LARGEST_UNRELATED, _LARGEST_UNRELATED_LEAD = 0.4, 1.0
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 
@@ -144,7 +144,7 @@ def _correlation(first: Floats, second: Floats) -> float:
 def _length_scores(lengths: LineLengths) -> Floats:
     """Return the ranks of the lengths on each side as values of a normal distribution, shape (2, pairs).
 
-    So few lengths that differ much from the others, as of blank lines, do not count more than the many.
+    Ranks keep a few outliers, such as blank lines, from deciding for all the others.
     """
     scores = np.empty(lengths.T.shape)
     for side, of_side in zip(lengths.T, scores, strict=True):

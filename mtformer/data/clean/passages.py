@@ -61,11 +61,11 @@ class Slip(NamedTuple):
         return "realigns them" if self.offset else "leaves them out"
 
     def __str__(self) -> str:
-        out = f"lines {self.first_line:,} to {self.last_line:,} are out of alignment"
+        place = f"lines {self.first_line:,} to {self.last_line:,} are out of alignment"
         if not self.offset:
-            return out
+            return place
         direction = "later" if self.offset > 0 else "earlier"
-        return f"{out}: the translations stand {counted(abs(self.offset), 'line')} {direction}"
+        return f"{place}: the translations stand {counted(abs(self.offset), 'line')} {direction}"
 
 
 def slips_of(passages: Sequence[Passage], lines: Sequence[int]) -> list[Slip]:
@@ -77,8 +77,8 @@ def align(score: Scorer, log_odds: Floats, is_shown: Callable[[Passage], bool] =
     """Divide a text into passages by how far away the translations of their sources stand.
 
     Shifts are tried on sample lines of misaligned passages. A shift that yields translations is then scored on the
-    lines around, and the text is divided anew by all shifts, until no more are found. Those that do not stand a second
-    look are then left out.
+    lines around, and the text is divided anew by all shifts, until no more are found. Passages that ``is_shown``
+    rejects are then left out.
     If eight lines after the first 100 of 1,000 are missing from the targets, the steps find these passages::
 
         find_passages        (0, 100, 0) (100, 992, None)
@@ -91,7 +91,7 @@ def align(score: Scorer, log_odds: Floats, is_shown: Callable[[Passage], bool] =
     Args:
         score: gives the log odds of sources for being misaligned with targets.
         log_odds: those of the text as it stands.
-        is_shown: a second look at a passage whose translations stand elsewhere.
+        is_shown: checks a passage at another shift; by default, all are accepted.
 
     Returns:
         passages that together are the whole text.
