@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
@@ -23,7 +24,9 @@ import yaml
 from filelock import FileLock
 
 from mtformer.cli import main
-from mtformer.config import ResolvedTraining
+from mtformer.config import ResolvedTraining, parse_source
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.text.pairs import SentencePair
 
 if TYPE_CHECKING:
     from browser import Opener
@@ -183,6 +186,13 @@ def sentence_pairs(n: int, seed: int = 1) -> list[tuple[str, str]]:
         s, v, o = random.integers(len(ENGLISH)), random.integers(len(ENGLISH_VERBS)), random.integers(len(ENGLISH))
         pairs.append((f"{ENGLISH[s]} {ENGLISH_VERBS[v]} {ENGLISH[o]}.", f"{GERMAN[s]} {GERMAN_VERBS[v]} {GERMAN[o]}."))
     return pairs
+
+
+@lru_cache(maxsize=1)
+def phrasebook_pairs() -> list[SentencePair]:
+    """Return some 4,000 sentences of the phrasebook, without repetitions."""
+    source = parse_source("builtin:phrasebook,size:4000", "en", "de")
+    return list(dict.fromkeys(ParallelText([source], "en", "de")))
 
 
 def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
 from mtformer.data.clean.language import N_TEXTS, language_warning
+from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.data.sources.text_files import download_test_set
 from mtformer.runs.folder import RunFolder, run_of
@@ -123,6 +124,9 @@ def read_eval_sets(
         sides = [texts[:N_TEXTS] for texts in (test_set.sources, test_set.references[0])]
         if warning := language_warning(test_set.name, dict(zip(languages, sides, strict=True))):
             log.warning("%s", warning)
+        pairs = list(map(SentencePair, test_set.sources, test_set.references[0]))
+        for warning in describe_alignment(lengths_of(pairs), range(1, len(pairs) + 1), fixable=False):
+            log.warning("%s: %s", test_set.name, warning)
     return sets
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -21,7 +21,7 @@ from mtformer.support.errors import Problems, UserError
 from mtformer.support.files import shown_path
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import SentencePair, all_tags
+from mtformer.text.pairs import Example, SentencePair, all_tags
 from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
 from mtformer.text.tokenizer.tokenizer import CONTEXT, MARKERS
 
@@ -69,13 +69,13 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     )
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
     text = ranks.after_first(lambda: training_text(data))
-    read, warnings = _by_direction(valid)
-    valid_pairs = read if data.valid else text.held_out.get("valid", {})
+    read = _read(valid)
+    valid_pairs = _by_direction(read) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if ranks.is_first:
-        _report(text, valid_pairs, warnings)
+        _report(text, valid_pairs, read)
     bundle = load_bundle(find_model(base)) if base else None
-    return Inputs(text, valid_pairs, _by_direction(general_valid)[0], bundle, tokenizer, glossary)
+    return Inputs(text, valid_pairs, _by_direction(_read(general_valid)), bundle, tokenizer, glossary)
 
 
 def require_apart(folder: RunFolder, config: Config) -> None:
@@ -128,35 +128,41 @@ def require_some(n_kept: int, dropped: Counter[str]) -> None:
         raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
 
 
-def _by_direction(text: ParallelText) -> tuple[dict[LanguagePair, list[SentencePair]], list[str]]:
-    """Read the pairs of each direction, and return them with warnings of sources whose sides are out of step."""
-    pairs: dict[LanguagePair, list[SentencePair]] = {}
-    warnings = []
-    problems = Problems()
+def _read(text: ParallelText) -> list[tuple[ParallelText, list[Example]]]:
+    """Read each source of a text by itself; if one cannot be read, still read the others, to report all problems."""
+    read, problems = [], Problems()
     for part in text.parts():
         with problems.collected():
-            examples = list(part.examples())
-            found = [SentencePair(src, tgt) for src, tgt, _ in examples]
-            pairs.setdefault(part.languages, []).extend(found)
-            lines = [example.line for example in examples]
-            described = describe_alignment(lengths_of(found), lines, fixable=False)
-            warnings += [f"{source_name(part.sources[0])}: {warning}" for warning in described]
+            read.append((part, list(part.examples())))
     problems.raise_all()
-    return pairs, warnings
+    return read
+
+
+def _by_direction(read: Iterable[tuple[ParallelText, Sequence[Example]]]) -> dict[LanguagePair, list[SentencePair]]:
+    pairs: dict[LanguagePair, list[SentencePair]] = {}
+    for part, examples in read:
+        pairs.setdefault(part.languages, []).extend(SentencePair(src, tgt) for src, tgt, _ in examples)
+    return pairs
 
 
 def _report(
-    text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]], of_sources: Sequence[str]
+    text: StoredText,
+    valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
+    valid: Iterable[tuple[ParallelText, Sequence[Example]]],
 ) -> None:
     """Describe the pairs that are held out, or else warn of validation text that seems to be the wrong one."""
     if text.held_out:
         log.info("%s", describe_held_out(text))
         return
-    warnings = [*of_sources, warning_of_copies(text, chain.from_iterable(valid_pairs.values()))]
+    warnings = []
+    for part, examples in valid:
+        slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
+        warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
+    warnings += filter(None, [warning_of_copies(text, chain.from_iterable(valid_pairs.values()))])
     for languages, pairs in valid_pairs.items():
         sides = zip(*pairs[:N_TEXTS], strict=True)
-        warnings.append(language_warning("data.valid", dict(zip(languages, sides, strict=False))))
-    for warning in filter(None, warnings):
+        warnings += filter(None, [language_warning("data.valid", dict(zip(languages, sides, strict=False)))])
+    for warning in warnings:
         log.warning("%s", warning)
 
 

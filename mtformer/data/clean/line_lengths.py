@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.data.clean.passages import Floats, Passage, Places, Scorer, align, slips_of, translated
-from mtformer.text.pairs import SentencePair
+from mtformer.text.pairs import Example, SentencePair
 
 LineLengths = NDArray[np.int32]
 
@@ -27,7 +27,7 @@ _LARGEST_UNRELATED, _LARGEST_UNRELATED_LEAD = 0.4, 1.0
 _SENTENCES, _LEAST_SPREAD = 15, 0.2  # characters on the longer side; words and codes tell too little
 
 
-def lengths_of(pairs: Sequence[SentencePair]) -> LineLengths:
+def lengths_of(pairs: Sequence[SentencePair | Example]) -> LineLengths:
     """Return the characters of both sides of each pair, shape (pairs, 2)."""
     return np.array([(len(pair.src), len(pair.tgt)) for pair in pairs], dtype=np.int32).reshape(-1, 2)
 
