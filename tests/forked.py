@@ -129,7 +129,7 @@ def _run_under_torchrun(
     sys.argv = ["mtformer", *command]
     launch.end_at_once = lambda: None  # the agent waits until this function returns
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of which functions get two, while commands get one
-    launch.Interrupt._SIGNALS = (signal.SIGINT,)  # type: ignore[assignment]
+    launch.Interrupt._SIGNALS = (signal.SIGINT,)
     program()
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,31 @@ def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolde
     assert 0 < end_of(folder_of(project)).state["step"] < SETTINGS["max_steps"]
     train(project)
     assert_same(folder_of(project), whole)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP")
+@pytest.mark.parametrize(("prefix", "n_steps", "status"), [([], 100_000, 130), (["nohup"], 40, 0)])
+def test_training_survives_the_closing_of_its_terminal_to_save_or_with_nohup_to_go_on(
+    prefix: list[str], n_steps: int, status: int, tmp_path: Path
+) -> None:
+    settings = SETTINGS | {"max_steps": n_steps, "validate_every": n_steps, "checkpoint_every": n_steps}
+    project = make_project(tmp_path, n_pairs=60, **settings)
+    sets = [part for override in overrides(project) for part in ("--set", override)]
+    command = [*prefix, sys.executable, "-m", "mtformer", "train", str(project.config), *sets]
+    near, far = os.openpty()
+    folder = folder_of(project)
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=lambda: os.login_tty(far),
+    ) as process:
+        os.close(far)
+        while not folder.metrics.exists() or len(folder.metrics.read_text().splitlines()) < 3:
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.close(near)
+        assert process.wait() == status
+    step = end_of(folder).state["step"]
+    assert step == json.loads(folder.metrics.read_text().splitlines()[-1])["step"]
+    assert step == n_steps if prefix else 3 <= step < n_steps

@@ -70,7 +70,7 @@ def train(
         UserError: the data cannot be used, the run was started with settings that do not agree with these, or one of
             its files is an input.
         MtformerError: training failed, and the checkpoints stay; or an earlier run cannot be removed.
-        KeyboardInterrupt: Ctrl-C or SIGTERM.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     folder = RunFolder.of(config)
     notify = partial(on_scores, folder) if on_scores else lambda is_training: None

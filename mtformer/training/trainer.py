@@ -107,7 +107,7 @@ class Trainer:
 
         Raises:
             MtformerError: a non-finite loss or gradient, before it reaches the weights; or a full disk.
-            KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
+            KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP, after saving a checkpoint.
         """
         started, seconds_before = time.monotonic(), self.state.seconds
 

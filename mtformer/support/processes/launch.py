@@ -81,16 +81,24 @@ def launch_id() -> str:
 
 
 class Interrupt:
-    """Inside, the first Ctrl-C or SIGTERM sets :attr:`requested`; the second one raises KeyboardInterrupt at once."""
+    """Inside, the first Ctrl-C or SIGTERM sets :attr:`requested`; the second one raises KeyboardInterrupt at once.
 
-    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    So does SIGHUP, as when a terminal is closed, unless it is ignored, as by ``nohup``.
+    """
+
+    _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
         self.requested = False
         self._previous: dict[signal.Signals, Any] = {}
+        self._terminals: list[int] = []
 
     def __enter__(self) -> Self:
-        self._previous = {number: signal.signal(number, self._handle) for number in self._SIGNALS}
+        numbers = self._SIGNALS
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            numbers = (*numbers, signal.SIGHUP)
+        self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+        self._previous = {number: signal.signal(number, self._handle) for number in numbers}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +106,12 @@ class Interrupt:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if number not in (signal.SIGINT, signal.SIGTERM):  # SIGHUP, which the shell may send once more
+            nothing = os.open(os.devnull, os.O_WRONLY)  # writing to a closed terminal is an error
+            for stream in self._terminals:
+                os.dup2(nothing, stream)
+            os.close(nothing)
+        elif self.requested:
             raise KeyboardInterrupt
         self.requested = True
         os.write(2, b"\nsaving after this step; Ctrl-C again stops at once\n")  # a signal handler must not use print

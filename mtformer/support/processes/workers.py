@@ -86,7 +86,7 @@ def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C and SIGTERM, which often go to all processes, never reach: the first one decides.
+    """Start processes that Ctrl-C, SIGTERM and SIGHUP, which go to all processes, never reach: the first one decides.
 
     On Windows, which blocks no signals, Ctrl-C may reach them until they have started.
     """
@@ -94,7 +94,7 @@ def _signals_blocked() -> Iterator[None]:
         yield
         return
     resource_tracker.ensure_running()  # or it is started inside, which unblocks the signals
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         yield
     finally:
