@@ -165,12 +165,12 @@ def test_validation_pairs_that_are_trained_on_are_warned_of(
     sources = tsv(tmp_path, "train.tsv", trained), tsv(tmp_path, "valid.tsv", valid)
     text = read(sources[0], valid=[sources[1]], filters=filters)
     expected = f"data.valid: {n_copies} of 100 different pairs are in data.train as well"
-    assert (warning_of_copies(text, valid) or "").startswith(expected) == is_warned
+    assert (warning_of_copies("data.valid", text, valid) or "").startswith(expected) == is_warned
 
 
 def test_a_single_validation_pair_that_is_trained_on_is_warned_of(tmp_path: Path) -> None:
     sources = tsv(tmp_path, "train.tsv", PAIRS[:50]), tsv(tmp_path, "valid.tsv", PAIRS[:1])
-    warning = warning_of_copies(read(sources[0], valid=[sources[1]]), PAIRS[:1])
+    warning = warning_of_copies("data.valid", read(sources[0], valid=[sources[1]]), PAIRS[:1])
     assert (warning or "").startswith("data.valid: 1 of 1 different pair is in data.train as well")
 
 
@@ -396,6 +396,14 @@ def test_training_on_its_validation_text_is_warned_of(two_files: Project) -> Non
     assert result.status == 0, result.stderr
     assert "data.valid: 400 of 400 different pairs are in data.train as well" in result.stderr
     assert "held out" not in result.stderr
+
+
+@pytest.mark.parametrize("valid", ["[]", "[{src: train.en, tgt: train.de}]"])
+def test_training_on_its_test_text_is_warned_of(two_files: Project, valid: str) -> None:
+    test = ("--set", f"data.valid={valid}", "--set", "data.test=[{src: train.en, tgt: train.de}]")
+    result = two_files.mtformer("train", "train.en-de.yaml", *SHORT, *test, "--set", "run.name=same", "--dry-run")
+    assert result.status == 0, result.stderr
+    assert re.search(r"data.test: \d+ of 400 different pairs are in data.train as well", result.stderr)
 
 
 def test_data_check_says_what_training_will_hold_out(two_files: Project) -> None:

@@ -185,7 +185,11 @@ def test_archives_that_cannot_be_read_are_told_with_what_to_do(tmp_path: Path, m
         with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
             for name in names:
                 archive.writestr(name, "text")
-        assert error_of(tmp_path / "text.zip").endswith("text.zip: it is a zip archive of files: unpack it first")
+        assert error_of(tmp_path / "text.zip").endswith(
+            "text.zip: it is a zip archive or a spreadsheet: unpack it, or save it as CSV in UTF-8"
+        )
+    (tmp_path / "pairs.parquet").write_bytes(b"PAR1\x15\x04\x15\0PAR1")
+    assert error_of(tmp_path / "pairs.parquet").endswith("Parquet: name its folder, as in hf:./FOLDER,split:train")
     (tmp_path / "text.zst").write_bytes(zstd.compress(b"text"))
     monkeypatch.setitem(sys.modules, zstd.__name__, None)
     monkeypatch.delattr(sys.modules[zstd.__name__.rpartition(".")[0]], "zstd")

@@ -74,15 +74,15 @@ def describe_held_out(text: StoredText) -> str:
     return f"no data.valid: {held_out} to choose the best model{test}"
 
 
-def warning_of_copies(text: StoredText, valid: Iterable[SentencePair]) -> str | None:
-    """Return a warning if more than a tenth of the validation pairs are in the training text, unchanged."""
-    pairs = set(valid)
+def warning_of_copies(key: str, text: StoredText, held_out: Iterable[SentencePair]) -> str | None:
+    """Return a warning if more than a tenth of the pairs of ``key`` are in the training text, unchanged."""
+    pairs = set(held_out)
     copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, pairs), text.chunks())))
     if len(copies) <= _MOST_COPIES * len(pairs):
         return None
     verb = "is" if len(copies) == 1 else "are"
     return (
-        f"data.valid: {len(copies):,} of {counted(len(pairs), 'different pair')} {verb} in data.train as well, so its "
+        f"{key}: {len(copies):,} of {counted(len(pairs), 'different pair')} {verb} in data.train as well, so its "
         "scores will be too good: name other text, or keep such pairs out of training (data.filters: [held_out])"
     )
 

@@ -63,7 +63,11 @@ def _zstd(file: BinaryIO) -> _Reader:
 
 
 def _zip(file: BinaryIO) -> _Reader:
-    raise UnsupportedError("it is a zip archive of files: unpack it first")
+    raise UnsupportedError("it is a zip archive or a spreadsheet: unpack it, or save it as CSV in UTF-8")
+
+
+def _parquet(file: BinaryIO) -> _Reader:
+    raise UnsupportedError("it is Parquet: name its folder, as in hf:./FOLDER,split:train")
 
 
 _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
@@ -74,6 +78,7 @@ _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
     b"P*M\x18": _zstd,  # pzstd begins with a frame to be skipped
     b"PK\x03\x04": _zip,
     b"PK\x05\x06": _zip,  # without any file
+    b"PAR1\x15": _parquet,
 }
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")  # how the names of such files usually end
 

@@ -50,7 +50,7 @@ class Inputs:
 
 
 def read_inputs(config: Config, ranks: Ranks) -> Inputs:
-    """Read the inputs that ``config`` names; of the test set only the beginning, to report its problems now.
+    """Read the inputs that ``config`` names; the test set only to report its problems now.
 
     Raises:
         UserError: something cannot be read or used, or there is no sentence pair.
@@ -74,6 +74,9 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if ranks.is_first:
         _report(text, valid_pairs, read)
+        test_pairs = chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe)
+        if warning := warning_of_copies("data.test", text, test_pairs):
+            log.warning("%s", warning)
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(_read(general_valid)), bundle, tokenizer, glossary)
 
@@ -158,7 +161,7 @@ def _report(
     for part, examples in valid:
         slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
         warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
-    warnings += filter(None, [warning_of_copies(text, chain.from_iterable(valid_pairs.values()))])
+    warnings += filter(None, [warning_of_copies("data.valid", text, chain.from_iterable(valid_pairs.values()))])
     for languages, pairs in valid_pairs.items():
         sides = zip(*pairs[:N_TEXTS], strict=True)
         warnings += filter(None, [language_warning("data.valid", dict(zip(languages, sides, strict=False)))])
