@@ -42,7 +42,7 @@ Without it:
     target = sentencepiece.SentencePieceProcessor(model_file="{tgt_tokenizer}")
     translator = ctranslate2.Translator(".")
     tokens = {tag}source.encode("…", out_type=str) + ["</s>"]
-    [result] = translator.translate_batch([tokens], beam_size={beam_size}{target_prefix})
+    [result] = translator.translate_batch([tokens], beam_size={beam_size}, patience=1.5{target_prefix})
     print(target.decode(result.hypotheses[0]{without_prefix}))
 {normalization}
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
