@@ -122,8 +122,9 @@ def _shortened(text: str) -> str:
 def _describe_lengths(lengths: Lengths) -> str:
     header = ["  tokens", *(f"{percentile} %" for percentile in PERCENTILES), "mean", "spelled in bytes"]
     rows = [_row("  source", lengths.src), _row("  target", lengths.tgt)]
+    sample = counted(lengths.n_pairs, "random training pair")
     return (
-        f"lengths of {lengths.n_pairs:,} random training pairs, with a tokenizer of {lengths.vocab_size:,} tokens\n"
+        f"lengths of {sample}, with a tokenizer of {lengths.vocab_size:,} tokens\n"
         f"{as_table(header, rows)}\n"
         f"  data.max_length = {lengths.max_length} drops {100 * lengths.cut:.2f} % of the pairs"
     )
