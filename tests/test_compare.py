@@ -170,7 +170,7 @@ def test_the_commands_of_sacrebleu_print_the_same_numbers(language: str, place: 
         seed, _, *arguments = shlex.split(printed)
         environment = os.environ | {"SACREBLEU_SEED": seed.removeprefix("SACREBLEU_SEED=")}
         done = subprocess.run(
-            [sys.executable, "-m", *("sacrebleu", *arguments, "-f", "text", "-w", "4")],
+            [sys.executable, "-m", *("sacrebleu", *arguments, "-w", "4")],
             capture_output=True,
             check=True,
             cwd=place.folder,

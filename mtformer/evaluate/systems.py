@@ -142,7 +142,8 @@ def compare_paths(
     commands = []
     if not bundles and test_set.sacrebleu_arguments and Path("-") not in paths:
         for test, n in (("bs", n_resamples), ("ar", n_trials)):
-            options = f"--paired-{test}", f"--paired-{test}-n", str(n)
+            # The format: sacreBLEU fails to write the bootstrap's numbers as JSON, its default.
+            options = f"--paired-{test}", f"--paired-{test}-n", str(n), "--format", "text"
             command = sacrebleu_command(paths, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)
             commands.append(f"SACREBLEU_SEED={seed} {command}")
     groups = _seed_groups(systems, comparison)
