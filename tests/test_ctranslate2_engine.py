@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -511,6 +512,8 @@ def test_eval_says_which_engine_it_has_scored(copied: Project, cache: Path) -> N
     found = {engine: evaluate("--engine", engine) for engine in ("torch", "ctranslate2")}
     assert [one["engine"] for one in found.values()] == ["torch", "ctranslate2"]
     assert [one["precision"] for one in found.values()] == ["fp32", "float32"]
+    versions = [one["versions"].get("ctranslate2") for one in found.values()]
+    assert versions == [None, version("ctranslate2")]
     assert found["ctranslate2"]["loss"] == pytest.approx(found["torch"]["loss"], abs=2e-4)
     assert evaluate("--engine", "ctranslate2", "--precision", "int8")["precision"].startswith("int8")
     assert evaluate()["engine"] == "ctranslate2"  # as translate does

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -138,7 +139,7 @@ class ScoredModel:
             "search": loaded.options.model_dump(),
             "raw": self.raw,
             "tag": loaded.tag,
-            "versions": versions(),
+            "versions": versions() | {loaded.engine_name: version(loaded.engine_name)},
         }
 
 
