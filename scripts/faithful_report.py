@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from mtformer.runs.finding import find_model
 from mtformer.text.dates import write_date
-from mtformer.text.entities import lost_units, with_numbers_for
+from mtformer.text.entities import with_numbers_for
 from mtformer.text.slots import with_slots
+from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.unit_words import write_unit
 from mtformer.translate.translator import Translator
 

@@ -3,8 +3,8 @@
 import pytest
 
 from mtformer.text import entities
-from mtformer.text.entities import written_for
 from mtformer.text.lost_numbers import lost_numbers, lost_words
+from mtformer.text.notation import written_for
 from mtformer.text.slots import (
     SLOTS,
     Slotted,

@@ -337,7 +337,7 @@ function writeDate({ year, month, day, last }, { base, dates }) {
   return form.replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
 }
 
-/** The amounts of a text whose units are words, as 5 kilometers, that its translation lacks: mtformer/text/entities.py. */
+/** The amounts of a text whose units are words, as 5 kilometers, that its translation lacks: mtformer/text/spelled_amounts.py. */
 function lostAmounts(text, translation, src, tgt) {
   const isExact = ({ clock, unit }) => clock !== "1" && !clock.includes("–") && !UNITS_OF_TIME.includes(unit); // unlike an hour
   const inWords = tgt.spelled_numbers ? spelledAmounts(text, src).filter(isExact) : [];
@@ -355,7 +355,7 @@ function ofWords({ start, end, text: written, value }, text) {
   return { kind: "many", clock, start: start - minus.length, text: minus + written, value: signed };
 }
 
-/** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/entities.py. */
+/** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/spelled_amounts.py. */
 function spelledAmounts(text, language) {
   return findSpelledNumbers(text, language, true).flatMap((number, i, numbers) => {
     const word = unitWord(text, number.end, language);

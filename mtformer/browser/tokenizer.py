@@ -13,9 +13,9 @@ from mtformer.bundle.header import Header
 from mtformer.config import LanguagePair
 from mtformer.support.page import Asset
 from mtformer.text import languages
+from mtformer.text.beside_numbers import FALSE_UNITS
 from mtformer.text.clocks import describe_clocks
 from mtformer.text.dates import describe_dates
-from mtformer.text.entities import FALSE_UNITS
 from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
 from mtformer.text.repetition import MAY_DOUBLE

@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.clocks import find_clocks
-from mtformer.text.entities import SLOT, large_word, lost_units
+from mtformer.text.entities import SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
+from mtformer.text.notation import large_word
 from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
+from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.spelled_numbers import find_spelled_numbers
 from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minutes_of
 

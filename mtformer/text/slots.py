@@ -18,12 +18,10 @@ from mtformer.text.entities import (
     SLOT,
     Entity,
     find_entities,
-    larger_spelled_out,
-    spelled_amounts,
-    spelled_out,
 )
 from mtformer.text.names import capitalized, rare_names
 from mtformer.text.pairs import SentencePair
+from mtformer.text.spelled_amounts import larger_spelled_out, spelled_amounts, spelled_out
 from mtformer.text.words import Span
 
 # Those of each kind, which are one token each.

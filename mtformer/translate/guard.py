@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
-from mtformer.text.entities import SLOT, lost_units
+from mtformer.text.entities import SLOT
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
 from mtformer.text.repetition import FEWEST_REPEATS, MOST_TIMES_AS_OFTEN, doubles_words, n_repeats, without_loops
 from mtformer.text.slots import Slotted, known_slots
+from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation

@@ -1,0 +1,77 @@
+"""How a language writes numbers: separators, digits and words such as "million"."""
+
+import re
+from functools import lru_cache
+
+from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group
+from mtformer.text.number_words import large_plurals, large_words
+from mtformer.text.numbers import PLAIN, POINT, RANGE, has_myriads, value_of
+
+CHINESE_LANGUAGES = ("zh", "yue")
+WITH_MYRIADS = (*CHINESE_LANGUAGES, "ja")
+IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
+AS_ASCII = str.maketrans(
+    dict(zip("０１２３４５６７８９，．：～％￥℃℉", [*"0123456789,.:-%¥", "°C", "°F"], strict=True))  # also units
+)
+_FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
+_MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
+LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
+_ZEROS = 3  # that each of the words stands for more than the one before
+
+
+@lru_cache
+def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
+    """Return the pattern of a word such as "million" after a number, or after a slot for one."""
+    words = large_words(language, of_money=of_money) or "(?!)"
+    return re.compile(rf"(?<=[\d¼-¾\ue000-\ue00f])(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
+
+
+def in_full(number: str, word: re.Match[str]) -> str:
+    """Return the digits of 1.5 or 1½ million; none if the number is too long before such a word, as a year may be."""
+    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), _ZEROS * (word.lastindex or 0)
+    part = POINT.join(decimals)
+    if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
+        return ""
+    return str(int(whole + part.ljust(zeros, "0")))
+
+
+def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
+    """Write a number with the separators of another language; anything ambiguous stays as it is.
+
+    ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
+    keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines.
+    """
+    word = large_word(src_lang, of_money=True).search(f"{text} ")  # 2 mld. is no end of a sentence
+    if word is not None:
+        number, rank = text[: word.start()], word.lastindex or 0
+        plurals = large_plurals(tgt_lang)
+        if plurals and rank > 1 and number != "1":
+            return f"{written_for(number, src_lang, tgt_lang)} {plurals[rank - 2]}"
+        number = number.translate(_FRACTIONS)
+        return re.sub(PLAIN, lambda each: _in_digits(in_full(each[0], word), tgt_lang), number)
+    if re.fullmatch(RANGE, text):
+        return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
+    if base_language(tgt_lang) not in WITH_MYRIADS:
+        if has_myriads(text):
+            return _in_digits(value_of(text), tgt_lang)
+        text = text.translate(AS_ASCII)
+    (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
+    text = re.sub(r"^[-–]?(?=[.,]\d)", "0", text)  # .5
+    grouped = rf"\d{{1,3}}(?:[{re.escape(src_group)} \u00a0\u2009\u202f]\d{{3}})+"
+    match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?P<decimals>{re.escape(src_point)}\d+)?", text)
+    if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
+        return text
+    return re.sub(r"\D", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)
+
+
+def in_short(value: str, language: str) -> str:
+    """Return 35 million or 1.5 million for such numbers where the word has one form, and all digits of others."""
+    for rank, plural in reversed([*enumerate(large_plurals(language), 2)]):
+        whole, decimals = value[: -_ZEROS * rank], value[-_ZEROS * rank :].rstrip("0")
+        if 1 <= len(whole) <= _ZEROS and len(decimals) <= 1 and whole + decimals != "1":
+            return f"{whole}{decimal_and_group(language)[0] if decimals else ''}{decimals} {plural}"
+    return _in_digits(value, language)
+
+
+def _in_digits(value: str, language: str) -> str:
+    return f"{int(value):,}".replace(",", decimal_and_group(language)[1])

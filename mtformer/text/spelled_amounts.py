@@ -1,0 +1,97 @@
+"""Numbers and amounts in words, such as twenty-one and five kilometers."""
+
+from collections.abc import Iterator
+
+from mtformer.text.beside_numbers import HYPHEN, minus_before
+from mtformer.text.entities import FEW, FEW_VALUES, MANY, Entity, find_entities
+from mtformer.text.languages import base_language
+from mtformer.text.numbers import POINT, Number
+from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
+from mtformer.text.unit_words import find_unit_word, may_have_unit_word, unit_of
+from mtformer.text.words import WORD
+
+_EN_DASH = "–"
+_UNITS_OF_TIME = ("h", "min", "s")
+_ORDINAL_SIGN = "第"  # 第五公里 is the fifth kilometer
+_TO = ("to", "bis", "到", "至")  # between two numbers in words
+_SPELLED_OUT = {
+    language: {word: value for value, word in enumerate(words, 2)}
+    for language, *words in map(
+        str.split,
+        (
+            "en two three four five six seven eight nine ten eleven twelve",
+            "de zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+            "fr deux trois quatre cinq six sept huit neuf dix onze douze",
+            "es dos tres cuatro cinco seis siete ocho nueve diez once doce",
+            "it due tre quattro cinque sei sette otto nove dieci undici dodici",
+            "pt dois três quatro cinco seis sete oito nove dez onze doze",
+            "nl twee drie vier vijf zes zeven acht negen tien elf twaalf",
+            "sv två tre fyra fem sex sju åtta nio tio elva tolv",
+            "cs dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
+            "pl dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście",
+            "ru два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
+        ),
+    )
+}
+
+
+def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
+    """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks.
+
+    Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count; of a range,
+    its second number does.
+    """
+    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
+    if has_spelled_numbers(tgt_lang):
+        in_words = (each for each in spelled_amounts(source, src_lang) if each.unit not in _UNITS_OF_TIME)
+        amounts += (each for each in in_words if each.number != "1" and _EN_DASH not in each.number)
+    amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
+    if not amounts:
+        return []
+    of_translation = (*find_entities(translation, tgt_lang), *spelled_amounts(translation, tgt_lang))
+    there = {entity.value.replace("½", f"{POINT}5") for entity in of_translation}
+    return [amount.text for amount in amounts if amount.value.replace("½", f"{POINT}5") not in there]
+
+
+def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
+    """Yield the amounts of a text whose numbers are words, as five kilometers; they are as in digits.
+
+    A range, as five to ten kilometers, comes before its second number.
+    """
+    if PERCENT_OF not in text and not may_have_unit_word(text, language):  # which is faster
+        return
+    before = None
+    for number in find_spelled_numbers(text, language, small=True):
+        word = find_unit_word(text, number.end, language)
+        unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
+        if unit and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
+            minus = minus_before(text, number.start, number.end)
+            end, kind = word.end() if word else number.end, FEW if number.value in FEW_VALUES else MANY
+            value, digits = f"{HYPHEN * bool(minus)}{number.value} {unit}", _digits_of(number, minus)
+            if before and text[before.end : number.start].strip().lower() in _TO:
+                start, range_ = before.start, f"{_digits_of(before)}{_EN_DASH}{digits}"
+                yield Entity(start, text[start:end], f"{before.value}-{value}", kind, range_, in_digits=True, unit=unit)
+            start = number.start - len(minus)
+            yield Entity(start, text[start:end], value, kind, digits, in_digits=True, unit=unit)
+        before = number
+
+
+def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
+    """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
+    for number in find_spelled_numbers(text, language):
+        minus = minus_before(text, number.start, number.end)
+        digits, start = _digits_of(number, minus), number.start - len(minus)
+        yield Entity(start, minus + number.text, digits, MANY, in_digits=True)
+
+
+def _digits_of(number: Number, minus: str = "") -> str:
+    return HYPHEN * bool(minus) + number.value.replace(f"{POINT}5", "½")
+
+
+def spelled_out(text: str, language: str) -> Iterator[Entity]:
+    """Yield the numbers from two to twelve that a text spells out."""
+    values = _SPELLED_OUT.get(base_language(language), {})
+    for word in WORD.finditer(text) if values else ():
+        value = values.get(word[0].lower())
+        if value is not None:
+            yield Entity(word.start(), word[0], f"word {value}", FEW if str(value) in FEW_VALUES else MANY)
