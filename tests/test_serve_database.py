@@ -383,7 +383,7 @@ BAD_URLS = {
     "postgresql://u:{}@nowhere.invalid/d": "cannot open d at nowhere.invalid:5432, the database of the server: ",
     "postgresql://u:{}@127.0.0.1:1/d": "cannot open d at 127.0.0.1:1, the database of the server: Connection refused",
     "postgresql://127.0.0.1:1/d": "the URL names no user: write postgresql://USER@HOST/DATABASE",
-    "postgresql://u:{}@127.0.0.1:1/d?color=red": "unexpected keyword argument 'color'",
+    "postgresql://u:{}@127.0.0.1:1/d?color=red": "the driver has no option 'color'",
 }
 
 

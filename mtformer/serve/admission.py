@@ -85,7 +85,7 @@ class Admission:
 
     @staticmethod
     def _used_up(quota: int) -> ServiceError:
-        return ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
+        return ServiceError(456, f"this key may translate {quota:,} characters a month, of which too few are left")
 
     def give_back(self) -> None:
         """Refund the charge, except for translated characters."""

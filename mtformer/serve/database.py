@@ -223,4 +223,5 @@ def _reason(error: BaseException) -> str:
         return cause.strerror or str(cause)
     first = cause.args[0] if cause.args else ""
     text = first.get("M", "") if isinstance(first, dict) else str(cause)  # pg8000 has the fields of the message
+    text = text.replace("connect() got an unexpected keyword argument", "the driver has no option")
     return next(iter(text.splitlines()), type(cause).__name__)

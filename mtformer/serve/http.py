@@ -182,7 +182,7 @@ def _json_fields(content: bytes) -> dict[str, Any]:
     try:
         read = _as_unicode(json.loads(content))
     except (ValueError, RecursionError):
-        raise ServiceError(400, "Invalid request: the body is no JSON in UTF-8") from None
+        raise ServiceError(400, "Invalid request: the body is not JSON in UTF-8") from None
     if not isinstance(read, dict):
         raise ServiceError(400, "Invalid request: the body is not a JSON object")
     return read
