@@ -219,8 +219,10 @@ class Forgetful(Copying):
         ]
 
 
-def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(characters: Tokenizer) -> None:
-    found = result(characters, Forgetful(), lambda planner: planner.plan("a 12"))
+@pytest.mark.parametrize("mbr", [0, 4])
+def test_a_wider_beam_finds_slots_that_the_best_translation_lacks(mbr: int, characters: Tokenizer) -> None:
+    options = SearchOptions(mbr=mbr)
+    found = result(characters, Forgetful(), lambda planner: replace(planner, options=options).plan("a 12"))
     assert (found.text, found.notes) == ("a 12", ("check: numbers or names put back: 12",))
 
 

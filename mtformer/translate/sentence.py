@@ -170,7 +170,8 @@ class SentencePlanner:
         The note names what the ``first`` translation lacks, or all if it has them beside other signs.
         """
         width = max(_SLOTS_BEAM, self.options.beam_size)
-        wide = yield from self._plan_search(slotted.text, self.options.updated(beam_size=width, n_best=width))
+        wider = self.options.updated(beam_size=width, n_best=width, mbr=width if self.options.mbr else None)
+        wide = yield from self._plan_search(slotted.text, wider)
         fitting = [each for each in wide if slotted.fits(each.text)][: self.options.n_best]
         if not fitting:
             fitting = yield from self._plan_inserted(slotted)
