@@ -28,7 +28,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 from mtformer.text.unit_words import describe_units
 
-_SCRIPTS = ("tokenizer", "numbers", "prepare", "guard", "slots", "marks", "text")
+_SCRIPTS = ("tokenizer", "numbers", "prepare", "guard", "notation", "entities", "slots", "marks", "text")
 TEXT_ASSETS: list[Asset] = [  # what assemble() takes, in order
     ("mtformer.browser", "unicode.js"),
     patterns_script(),

@@ -1,0 +1,90 @@
+"use strict";
+// How a language writes numbers, dates and units: mtformer/text/notation.py.
+
+const CHINESE_LANGUAGES = ["zh", "yue"];
+const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
+const WIDE_SIGNS = new Map([ // also units
+  ...Array.from("０１２３４５６７８９，．：～％￥", (sign, i) => [sign, "0123456789,.:-%¥"[i]]),
+  ["℃", "°C"],
+  ["℉", "°F"],
+]);
+const UNDETERMINED = "und";
+const MOST_DIGITS_BEFORE_LARGE = 3; // before "million": 2010 is a year
+const ZEROS = 3; // that each of the words stands for more than the one before
+
+/** Writes a number with the separators of another language; what may be something else stays as it is. */
+function writtenFor(given, srcLanguage, tgtLanguage) {
+  const { base: srcBase, numbers: src } = srcLanguage;
+  const { base, numbers: tgt } = tgtLanguage;
+  let text = given;
+  const word = largeWord(srcLanguage, true, "").exec(`${text} `);
+  if (word) {
+    const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
+    if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
+    return withDecimals(number).replace(SINGLE, (single) => inDigits(inFull(single, word), tgt));
+  }
+  if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
+  if (!WITH_MYRIADS.includes(base)) {
+    if (hasMyriads(text)) return inDigits(valueOfMyriads(text), tgt);
+    text = inAscii(text);
+  }
+  text = text.replace(/^[\-–]?(?=[.,]\p{Nd})/u, "0"); // .5
+  const thousands = `\\p{Nd}{1,3}(?:[${src.group} \\u00a0\\u2009\\u202f]\\p{Nd}{3})+`;
+  const match = new RegExp(`^(?<whole>${thousands}|\\p{Nd}+)(?<decimals>[${src.point}]\\p{Nd}+)?$`, "u").exec(text);
+  if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
+  const { whole, decimals = "" } = match.groups;
+  return whole.replace(/[^\p{Nd}]/gu, tgt.group) + decimals.replace(src.point, tgt.point);
+}
+
+/** 35 million or 1.5 million for such numbers where the word has one form, and all digits of others. */
+function inShort(value, { large_words: { plurals }, numbers }) {
+  for (let i = plurals.length; i > 0; i--) {
+    const [whole, decimals] = [value.slice(0, -ZEROS * (i + 1)), value.slice(-ZEROS * (i + 1)).replace(/0+$/, "")];
+    if (whole && whole.length <= ZEROS && decimals.length <= 1 && whole + decimals !== "1")
+      return `${whole}${decimals && numbers.point}${decimals} ${plurals[i - 1]}`;
+  }
+  return inDigits(value, numbers);
+}
+
+function inDigits(value, { group }) {
+  return value.replace(/\B(?=(?:\d{3})+$)/g, group);
+}
+
+/** The digits of 1.5 or 1½ million; null if the number is too long before such a word, as a year may be. */
+function inFull(number, word) {
+  const [[whole, ...decimals], zeros] = [valueOf(withDecimals(number)).split(POINT), zerosOf(word)];
+  const part = decimals.join(POINT);
+  if (whole.length > MOST_DIGITS_BEFORE_LARGE || part.length > zeros || decimals.length > 1) return null;
+  return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
+}
+
+/** The pattern of a word such as "million" after a number, or after a slot for one. */
+function largeWord({ large_words: { pattern, of_money: ofMoney } }, isMoney, flags = "y") {
+  return new RegExp(`(?<=[\\p{Nd}¼-¾\\ue000-\\ue00f])(?:${(isMoney ? ofMoney : pattern) || "(?!)"})(?:(?<=['’])|(?![${WORD}]))`, `iu${flags}`);
+}
+
+/** The fractions of a million as decimals. */
+function withDecimals(number) {
+  return number.replace(/[¼½¾]/g, (sign) => ({ "¼": ".25", "½": ".5", "¾": ".75" }[sign]));
+}
+
+function zerosOf(word) {
+  return ZEROS * word.findIndex((group, i) => i > 0 && group !== undefined);
+}
+
+function inAscii(text) {
+  return text.replace(/[０-９，．：～％￥℃℉]/g, (sign) => WIDE_SIGNS.get(sign));
+}
+
+/** Writes a date { year, month, day, last }, months from 0 on, in a language: mtformer/text/dates.py. */
+function writeDate({ year, month, day, last }, { base, dates }) {
+  const days = [day, last].filter((each) => each).map((each) => (base === "fr" && Number(each) === 1 ? "1er" : Number(each)));
+  const parts = { year, month: dates.months[month], day: days.join(dates.written.includes("{day}.") ? ".–" : "–") };
+  const inBrackets = /\[([^{]*\{([a-z]+)\}[^\]]*)\]/g;
+  const form = dates.written.replace(inBrackets, (_, optional, part) => (parts[part] ? optional : ""));
+  return form.replace(/\{([a-z]+)\}/g, (_, part) => parts[part]);
+}
+
+function writeUnit(unit, number, { written, gap }) {
+  return gap + written[unit][number === "1" ? 0 : 1];
+}
