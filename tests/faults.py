@@ -83,4 +83,5 @@ def unreadable(name: str, code: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("io.open", refuse(open))
         patch.setattr(os, "listdir", refuse(os.listdir))
+        patch.setattr(os, "scandir", refuse(os.scandir))  # pathlib's, from Python 3.13 on
         yield

@@ -14,6 +14,7 @@ from socket import create_server
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 import requests
@@ -162,11 +163,11 @@ def test_a_server_waits_while_another_one_changes_the_mode_of_a_new_file() -> No
     executed = []
 
     class Connection:
-        def execute(self, statement: str) -> sqlite3.Cursor:
+        def execute(self, statement: str) -> Mock:
             if next(busy):
                 raise sqlite3.OperationalError("database is locked")
             executed.append(statement)
-            return sqlite3.connect(":memory:").cursor()
+            return Mock()
 
     databases._prepare_sqlite(Connection(), None)
     assert executed == ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL"]

@@ -8,6 +8,7 @@ import shutil
 import socket
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,10 @@ def test_a_glossary_belongs_to_its_key(bundle: Path, key_file: Path, tmp_path: P
         assert client.get(path, headers={"Authorization": f"Bearer {bob}"}).status_code == 404
         assert client.get("/v2/glossaries", headers={"Authorization": f"Bearer {bob}"}).json() == {"glossaries": []}
         client.post("/translate", ASKED | {"api_key": ada})
-    store = Store(Database(str(tmp_path / "server.db")))  # another process finds it all
-    assert [each.name for each in store.glossaries("ada")] == ["n"]
-    assert (store.used("ada"), store.used("bob")) == (len(TEXT), 0)
+    with closing(Database(str(tmp_path / "server.db"))) as database:  # another process finds it all
+        store = Store(database)
+        assert [each.name for each in store.glossaries("ada")] == ["n"]
+        assert (store.used("ada"), store.used("bob")) == (len(TEXT), 0)
 
 
 def test_the_file_of_keys_has_hashes_and_only_its_owner_can_read_it(key_file: Path) -> None:

@@ -340,8 +340,9 @@ def clear(folder: RunFolder) -> None:
         for path in folder.files_left_behind:
             path.unlink(missing_ok=True)
     except OSError as error:
+        reason = error.strerror or " ".join(map(str, error.args))  # rmtree gives no number, and str(error) may lack it
         raise MtformerError(
-            f"cannot remove {path}: {error.strerror or error}; remove it, or choose another name (--set run.name=…)"
+            f"cannot remove {path}: {reason}; remove it, or choose another name (--set run.name=…)"
         ) from error
     if launch_id():
         write_text(folder.cleared, launch_id())
