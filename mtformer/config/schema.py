@@ -172,13 +172,15 @@ class TrainingConfig(Section):
     """`muon`: Muon for the matrices of the layers and AdamW for the rest; `adamw`: AdamW for all; `adam`: the paper's
     Adam, without weight decay. `auto` is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
-    """The peak learning rate. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that
-    with Muon and 1.5 times that without. With `init_from`, a fifth of it for up to 2,000 pairs that are not `general`,
-    rising to a third for 10,000 or more, unless the direction is new to that model or `lora` is set."""
+    """The peak learning rate, before the decay. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for
+    pre-norm, 3 times that with Muon and 1.5 times that without. With `init_from`, a fifth of it for up to 2,000 pairs
+    that are not `general`, rising to a third for 10,000 or more, unless the direction is new to that model or `lora` is
+    set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
-    """How the learning rate decays after the warm-up: to zero at the first limit, either throughout (`linear`,
-    `cosine`) or in the last fifth of training (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`);
-    or as in the paper (`inverse_sqrt`)."""
+    """How the learning rate decays: to zero at the first limit, either from the first step on (`linear`, `cosine`) or
+    in the last fifth of training (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the
+    paper (`inverse_sqrt`). The warm-up multiplies this: with `linear` and a warm-up of a tenth of the run, the highest
+    rate is nine tenths of `learning_rate`."""
     warmup_steps: int | None = Field(default=None, ge=0)
     """The number of warm-up steps, in which the learning rate rises to its peak; at most a tenth of the run, or a third
     with post-norm. Default: by the size of the data, and at least 1,000 with post-norm."""

@@ -70,10 +70,11 @@ def learning_rate(
     Args:
         step: the number of the update, starting at 1.
         progress: the completed fraction of the run, from 0 to 1.
-        schedule: ``linear`` or ``cosine``, which reach zero at the end of the run; ``wsd`` (warm-up, stable, decay; Hu
-            et al. 2024), which decays to zero in the last fifth of the run; ``constant``; or ``inverse_sqrt``, equation
-            3 of the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
-        peak: the highest learning rate.
+        schedule: ``linear`` or ``cosine``, which decay from the first step to zero at the end of the run; ``wsd``
+            (warm-up, stable, decay; Hu et al. 2024), which decays to zero in the last fifth of the run; ``constant``;
+            or ``inverse_sqrt``, equation 3 of the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written
+            with its peak.
+        peak: the learning rate that warm-up and decay multiply.
         warmup_steps: the number of updates over which the learning rate rises to the peak.
         warmup_share: the progress at which it reaches the peak if it has not done so before.
     """
