@@ -11,7 +11,7 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import DataConfig, LanguagePair
-from mtformer.data.held_out import describe_held_out, held_out_share, training_text, warning_of_copies
+from mtformer.data.held_out import describe_held_out, held_out_share, training_text, warnings_of_copies
 from mtformer.data.new_config import config_of_files
 from mtformer.data.store import StoredText
 from mtformer.support.errors import UserError
@@ -165,13 +165,14 @@ def test_validation_pairs_that_are_trained_on_are_warned_of(
     sources = tsv(tmp_path, "train.tsv", trained), tsv(tmp_path, "valid.tsv", valid)
     text = read(sources[0], valid=[sources[1]], filters=filters)
     expected = f"data.valid: {n_copies} of 100 different pairs are in data.train as well"
-    assert (warning_of_copies("data.valid", text, valid) or "").startswith(expected) == is_warned
+    warnings = list(warnings_of_copies(text, {"data.valid": valid, "data.test": PAIRS[600:700]}))
+    assert [warning.startswith(expected) for warning in warnings] == [True] * is_warned
 
 
 def test_a_single_validation_pair_that_is_trained_on_is_warned_of(tmp_path: Path) -> None:
     sources = tsv(tmp_path, "train.tsv", PAIRS[:50]), tsv(tmp_path, "valid.tsv", PAIRS[:1])
-    warning = warning_of_copies("data.valid", read(sources[0], valid=[sources[1]]), PAIRS[:1])
-    assert (warning or "").startswith("data.valid: 1 of 1 different pair is in data.train as well")
+    [warning] = warnings_of_copies(read(sources[0], valid=[sources[1]]), {"data.valid": PAIRS[:1]})
+    assert warning.startswith("data.valid: 1 of 1 different pair is in data.train as well")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ either direction of translation. Adding text does not move pairs, except that th
 text has grown enough: then half of the held-out pairs are trained on. No pair moves the other way.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -74,17 +74,21 @@ def describe_held_out(text: StoredText) -> str:
     return f"no data.valid: {held_out} to choose the best model{test}"
 
 
-def warning_of_copies(key: str, text: StoredText, held_out: Iterable[SentencePair]) -> str | None:
-    """Return a warning if more than a tenth of the pairs of ``key`` are in the training text, unchanged."""
-    pairs = set(held_out)
-    copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, pairs), text.chunks())))
-    if len(copies) <= _MOST_COPIES * len(pairs):
-        return None
-    verb = "is" if len(copies) == 1 else "are"
-    return (
-        f"{key}: {len(copies):,} of {counted(len(pairs), 'different pair')} {verb} in data.train as well, so its "
-        "scores will be too good: name other text, or keep such pairs out of training (data.filters: [held_out])"
-    )
+def warnings_of_copies(text: StoredText, held_out: Mapping[str, Iterable[SentencePair]]) -> Iterator[str]:
+    """Yield a warning of each text, by its key, of which more than a tenth is in the training text, unchanged."""
+    pairs = {key: set(of_key) for key, of_key in held_out.items()}
+    wanted = set[SentencePair]().union(*pairs.values())
+    chunks = text.chunks() if wanted else iter(())
+    copies = set[SentencePair]().union(*(found for _, found in in_order(partial(_copies, wanted), chunks)))
+    for key, of_key in pairs.items():
+        n_copies = len(of_key & copies)
+        if n_copies > _MOST_COPIES * len(of_key):
+            verb = "is" if n_copies == 1 else "are"
+            yield (
+                f"{key}: {n_copies:,} of {counted(len(of_key), 'different pair')} {verb} in data.train as well, so its "
+                "scores will be too good: name other text, or keep such pairs out of training (data.filters: "
+                "[held_out])"
+            )
 
 
 def _copies(pairs: set[SentencePair], chunk: Chunk) -> set[SentencePair]:

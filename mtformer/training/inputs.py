@@ -11,7 +11,7 @@ from mtformer.config import Config, LanguagePair, ResolvedConfig
 from mtformer.config.sources import SOURCES
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
-from mtformer.data.held_out import describe_held_out, training_text, warning_of_copies
+from mtformer.data.held_out import describe_held_out, training_text, warnings_of_copies
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
@@ -73,10 +73,7 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     valid_pairs = _by_direction(read) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if ranks.is_first:
-        _report(text, valid_pairs, read)
-        test_pairs = chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe)
-        if warning := warning_of_copies("data.test", text, test_pairs):
-            log.warning("%s", warning)
+        _report(text, read, chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe))
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(_read(general_valid)), bundle, tokenizer, glossary)
 
@@ -149,20 +146,19 @@ def _by_direction(read: Iterable[tuple[ParallelText, Sequence[Example]]]) -> dic
 
 
 def _report(
-    text: StoredText,
-    valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
-    valid: Iterable[tuple[ParallelText, Sequence[Example]]],
+    text: StoredText, valid: Sequence[tuple[ParallelText, Sequence[Example]]], test: Iterable[SentencePair]
 ) -> None:
-    """Describe the pairs that are held out, or else warn of validation text that seems to be the wrong one."""
+    """Describe the pairs that are held out, and warn of validation and test text that seems to be the wrong one."""
     if text.held_out:
         log.info("%s", describe_held_out(text))
-        return
     warnings = []
     for part, examples in valid:
         slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
         warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
-    warnings += filter(None, [warning_of_copies("data.valid", text, chain.from_iterable(valid_pairs.values()))])
-    for languages, pairs in valid_pairs.items():
+    by_direction = _by_direction(valid)
+    held_out = {"data.valid": chain.from_iterable(by_direction.values()), "data.test": test}
+    warnings += warnings_of_copies(text, held_out)
+    for languages, pairs in by_direction.items():
         sides = zip(*pairs[:N_TEXTS], strict=True)
         warnings += filter(None, [language_warning("data.valid", dict(zip(languages, sides, strict=False)))])
     for warning in warnings:
