@@ -294,6 +294,20 @@ def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
     assert [line[-1] for line in lines[:2]] == ["?", "?"]  # the first steps say too little about the time left
 
 
+def test_the_line_counts_to_the_last_step_where_epochs_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("_SECONDS_TO_FIRST_LINE", "_SECONDS_BETWEEN_LINES"):
+        monkeypatch.setattr(f"mtformer.support.progress.{name}", 0.0)
+    trainer = make_trainer(tmp_path, max_steps=None, max_epochs=3, overrides=["data.augment={upper: 0.5, typos: 0}"])
+    first = trainer.course.total_steps()
+    with caplog.at_level("INFO"):
+        trainer.fit()
+    *_, last = [record.getMessage() for record in caplog.records if record.name == "mtformer.support.progress"]
+    assert trainer.state.step != first
+    assert last.startswith(f"training: {trainer.state.step} of {trainer.state.step} steps")
+
+
 # When it stops, and what it leaves behind
 
 

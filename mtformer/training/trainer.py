@@ -155,6 +155,7 @@ class Trainer:
             self.state.running.add(update)
             self.state.since_validation.add(update)
             self.pace.count_step()
+            progress.total = self.course.total_steps()  # other epochs had another number
             progress.advance(note=self._note())
         if self._is_due(self.settings.log_every, update):
             values = {"lr": rate, "memory_gib": used_memory(self.device) / 2**30}
