@@ -8,6 +8,7 @@ import torch
 import yaml
 from conftest import Project, make_project
 from pretrained import KINDS, LINES, SIZES, Case, case_of
+from transformers import AutoTokenizer
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
@@ -53,6 +54,20 @@ def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
         assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name
     siblings = project.folder / "runs" / "config" / "model.safetensors", case.path
     require_to_go_together(project, *siblings)
+    require_forced_tokens_to_be_hidden(tmp_path / "exported", tuned)
+
+
+def require_forced_tokens_to_be_hidden(folder: Path, tuned: Bundle) -> None:
+    """In transformers, a translation is shown without the language that it is forced to start with."""
+    folder.mkdir()
+    write_huggingface(folder, tuned, name="model.safetensors")
+    target = folder / "target"
+    decoder = AutoTokenizer.from_pretrained(target if target.exists() else folder)
+    [ids], forced = tuned.tokenizer.encode_tgt(["das Haus"]), tuned.tokenizer.prefixes.tgt
+    assert decoder.decode([*forced, *ids], skip_special_tokens=True).strip() == tuned.tokenizer.decode(ids)
+    if forced:
+        [tag] = tuned.tokenizer.src_tokens(tuned.tokenizer.prefixes.src)
+        assert f"The first token of a source is its language: `{tag}`." in (folder / "README.md").read_text()
 
 
 def require_to_go_together(project: Project, tuned: Path, base: Path) -> None:

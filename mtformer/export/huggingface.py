@@ -111,9 +111,10 @@ def _describe_languages(header: Header) -> str:
 
 def _write_tokenizers(folder: Path, bundle: Bundle) -> bool:
     """Write the tokenizers of transformers; tell whether the target has its own."""
-    max_length, tokenizer = bundle.header.architecture.max_length, bundle.tokenizer
-    models = tokenizer.models
-    special = [*bundle.header.languages.values()]
+    header, models = bundle.header, bundle.tokenizer.models
+    max_length = header.architecture.max_length
+    forcing = [prefix for prefix in header.prefixes.values() if prefix.tgt]
+    special = [*header.languages.values()] or sorted({token for prefix in forcing for token in prefix.src + prefix.tgt})
     if any(map(has_unknown_tokens, models)):
         write_marian_tokenizer(folder, bundle, special)
         return False

@@ -55,9 +55,11 @@ class _Settings(Stored):
 
 
 def describe_tags(header: Header) -> str:
-    """Return a paragraph for the README on the tokens that ask for a target language; empty if there are none."""
-    tags = [f"`{tag}`" for tag in header.target_tags]
-    return f"The first token of a source says what to translate it to: {', '.join(tags)}.\n\n" if tags else ""
+    """Return a paragraph for the README on the tokens before the sources; empty if there are none."""
+    tags = ", ".join(f"`{tag}`" for tag in header.target_tags)
+    is_forced = any(prefix.tgt for prefix in header.prefixes.values())
+    meaning = "is its language" if is_forced else "says what to translate it to"
+    return f"The first token of a source {meaning}: {tags}.\n\n" if tags else ""
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
