@@ -367,13 +367,15 @@ def test_a_table_without_a_header_fits_one_direction(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_form_of_a_data_set_is_found_beside_the_config(tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
+    (tmp_path / "a.parquet").touch()
+    refused = {"./none": "does not exist", "./a.parquet": "is not a folder: name the one that it is in"}
     config = "data: {src_lang: en, tgt_lang: de, train: [{hf: HF, split: train}], valid: [{builtin: phrasebook}]}\n"
-    for name, found in (("./pairs", str(tmp_path / "pairs")), ("me/pairs", "me/pairs"), ("./none", "")):
+    for name, found in (("./pairs", str(tmp_path / "pairs")), ("me/pairs", "me/pairs")):
         (tmp_path / "config.yaml").write_text(config.replace("HF", name))
-        if found:
-            [source] = load_config(tmp_path / "config.yaml").data.train
-            assert isinstance(source, HubDataset)
-            assert source.hf == found
-        else:
-            with pytest.raises(UserError, match=f"hf: there is no folder {tmp_path}/none"):
-                load_config(tmp_path / "config.yaml")
+        [source] = load_config(tmp_path / "config.yaml").data.train
+        assert isinstance(source, HubDataset)
+        assert source.hf == found
+    for name, reason in refused.items():
+        (tmp_path / "config.yaml").write_text(config.replace("HF", name))
+        with pytest.raises(UserError, match=f"hf: {tmp_path / name} {reason}"):
+            load_config(tmp_path / "config.yaml")

@@ -76,7 +76,9 @@ def _existing_folder(name: str, info: ValidationInfo) -> str:
         return name
     folder = _absolute(Path(name), info)
     if folder and not _is(folder, Path.is_dir):
-        raise ValueError(f"there is no folder {shown_path(folder)}")
+        is_file = _is(folder, Path.exists)
+        reason = "is not a folder: name the one that it is in" if is_file else "does not exist"
+        raise ValueError(f"{shown_path(folder)} {reason}")
     return str(folder or name)
 
 
