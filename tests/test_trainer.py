@@ -474,7 +474,7 @@ def interrupt_in_step(trainer: ObservedTrainer, step: int, *signals: signal.Sign
     def send(batches: Sequence[Batch]) -> None:
         if trainer.state.step + 1 == step:
             for number in signals:
-                os.kill(os.getpid(), number)
+                signal.raise_signal(number)
 
     trainer.before_update = send
 
@@ -532,6 +532,38 @@ def test_a_second_interrupt_does_not_wait_for_the_step_to_end(tmp_path: Path) ->
         trainer.fit()
     assert trainer.state.step == 2
     assert list_checkpoints(trainer.folder.checkpoints) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP")
+def test_an_interrupt_after_a_hangup_still_waits_for_the_step_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a session ends, in which systemd sends both at once."""
+    monkeypatch.setattr(os, "isatty", lambda stream: False)  # or the terminal of the tests would be silenced
+    trainer = make_trainer(tmp_path)
+    interrupt_in_step(trainer, 3, signal.SIGHUP, signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000003"]
+
+
+def test_an_interrupt_saves_also_if_nobody_reads_stderr(tmp_path: Path) -> None:
+    """As after ``2>&1 | tee log``, where Ctrl-C ends ``tee``, too."""
+    trainer = make_trainer(tmp_path)
+    interrupt_in_step(trainer, 3, signal.SIGINT)
+    stderr = os.dup(2)
+    reader, writer = os.pipe()
+    os.dup2(writer, 2)
+    os.close(writer)
+    os.close(reader)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trainer.fit()
+        os.write(2, b"later messages are dropped")
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+    assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000003"]
 
 
 def test_a_run_resumed_with_a_limit_that_it_has_passed_gets_its_model(tmp_path: Path) -> None:

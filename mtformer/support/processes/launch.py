@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NoReturn, Self
 
@@ -83,13 +84,15 @@ def launch_id() -> str:
 class Interrupt:
     """Inside, the first Ctrl-C or SIGTERM sets :attr:`requested`; the second one raises KeyboardInterrupt at once.
 
-    So does SIGHUP, as when a terminal is closed, unless it is ignored, as by ``nohup``.
+    SIGHUP, sent when a terminal is closed, also sets :attr:`requested`, unless it is ignored, as under ``nohup``. It
+    does not count as the first: shells send it more than once, and SIGTERM often follows.
     """
 
     _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
         self.requested = False
+        self._stops_at_once = False
         self._previous: dict[signal.Signals, Any] = {}
         self._terminals: list[int] = []
 
@@ -106,12 +109,23 @@ class Interrupt:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if number not in (signal.SIGINT, signal.SIGTERM):  # SIGHUP, which the shell may send once more
-            nothing = os.open(os.devnull, os.O_WRONLY)  # writing to a closed terminal is an error
-            for stream in self._terminals:
-                os.dup2(nothing, stream)
-            os.close(nothing)
-        elif self.requested:
+        note = b"\nsaving after this step\n"
+        if number not in (signal.SIGINT, signal.SIGTERM):  # SIGHUP
+            _discard_output(self._terminals)  # writing to a closed terminal is an error
+        elif self._stops_at_once:
             raise KeyboardInterrupt
+        else:
+            self._stops_at_once = True
+            note = b"\nsaving after this step; Ctrl-C again stops at once\n"
         self.requested = True
-        os.write(2, b"\nsaving after this step; Ctrl-C again stops at once\n")  # a signal handler must not use print
+        try:
+            os.write(2, note)  # a signal handler must not use print
+        except OSError:  # the reader has ended, as tee does on Ctrl-C
+            _discard_output([2])
+
+
+def _discard_output(streams: Sequence[int]) -> None:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nothing, stream)
+    os.close(nothing)

@@ -86,7 +86,7 @@ def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C, SIGTERM and SIGHUP, which go to all processes, never reach: the first one decides.
+    """Start processes that Ctrl-C, SIGTERM and SIGHUP, which often go to all, never reach: the first one decides.
 
     On Windows, which blocks no signals, Ctrl-C may reach them until they have started.
     """
