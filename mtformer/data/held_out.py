@@ -33,7 +33,7 @@ _PARTS = ("valid", "test")
 # A sixty-fourth of the text costs next to nothing. With fewer than 200 pairs, scores say little. With 2,000, as many as
 # the test sets of WMT have, BLEU is known to about one point, and each validation still takes only seconds.
 _SHARE, _FEWEST, _MOST = 1 / 64, 200, 2_000
-_MOST_COPIES = 0.1  # of the validation pairs; with more of them in the training text, scores say too much
+_MOST_COPIES = 0.1  # of the pairs of a validation or test set; with more in the training text, scores are too good
 _LARGEST_SHARE = 1 / 16  # of a text so small that this is fewer than 200 pairs
 _FEW = 10_000  # pairs of a text, any of which may be held out
 _RANGE = 2.0**64  # of the hashes
@@ -75,7 +75,12 @@ def describe_held_out(text: StoredText) -> str:
 
 
 def warnings_of_copies(text: StoredText, held_out: Mapping[str, Iterable[SentencePair]]) -> Iterator[str]:
-    """Yield a warning of each text, by its key, of which more than a tenth is in the training text, unchanged."""
+    """Yield a warning for each text of which more than a tenth of the pairs are in the training text, unchanged.
+
+    Args:
+        text: the training text.
+        held_out: the pairs of each text to look for, by its key in a config.
+    """
     pairs = {key: set(of_key) for key, of_key in held_out.items()}
     wanted = set[SentencePair]().union(*pairs.values())
     chunks = text.chunks() if wanted else iter(())

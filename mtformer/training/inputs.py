@@ -72,8 +72,8 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     read = _read(valid)
     valid_pairs = _by_direction(read) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
-    if ranks.is_first:
-        _report(text, read, chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe))
+    test_pairs = chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe)
+    ranks.by_first(lambda: _report(text, read, test_pairs))
     bundle = load_bundle(find_model(base)) if base else None
     return Inputs(text, valid_pairs, _by_direction(_read(general_valid)), bundle, tokenizer, glossary)
 
@@ -160,7 +160,8 @@ def _report(
     warnings += warnings_of_copies(text, held_out)
     for languages, pairs in by_direction.items():
         sides = zip(*pairs[:N_TEXTS], strict=True)
-        warnings += filter(None, [language_warning("data.valid", dict(zip(languages, sides, strict=False)))])
+        if warning := language_warning("data.valid", dict(zip(languages, sides, strict=False))):
+            warnings.append(warning)
     for warning in warnings:
         log.warning("%s", warning)
 

@@ -340,7 +340,8 @@ def clear(folder: RunFolder) -> None:
         for path in folder.files_left_behind:
             path.unlink(missing_ok=True)
     except OSError as error:
-        reason = error.strerror or " ".join(map(str, error.args))  # rmtree gives no number, and str(error) may lack it
+        # An error that rmtree itself raises has only a message, which str(error) leaves out if a file name is set.
+        reason = error.strerror or " ".join(map(str, error.args))
         raise MtformerError(
             f"cannot remove {path}: {reason}; remove it, or choose another name (--set run.name=…)"
         ) from error
