@@ -1,5 +1,5 @@
 "use strict";
-// How a language writes numbers, dates and units: mtformer/text/notation.py.
+// How a language writes numbers, dates and units: mtformer/text/notation.py, dates.py and unit_words.py.
 
 const CHINESE_LANGUAGES = ["zh", "yue"];
 const WITH_MYRIADS = [...CHINESE_LANGUAGES, "ja"];
