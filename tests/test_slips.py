@@ -1,7 +1,9 @@
 """Passages out of alignment: found by the lengths of lines and by learned rules, reported, and realigned."""
 
+import csv
 import dataclasses
 import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from conftest import Project, phrasebook_pairs
 from numpy.typing import NDArray
 
-from mtformer.config import Config, TextFiles, parse_source
+from mtformer.config import Config, LanguagePair, TextFiles, parse_source
 from mtformer.data.clean.checkup import check
 from mtformer.data.clean.line_lengths import aligned_by_lengths, are_surely_aligned, are_unrelated, lengths_of
 from mtformer.data.clean.passages import Passage, align, find_passages
@@ -18,6 +20,7 @@ from mtformer.data.clean.realign import RealignedText
 from mtformer.data.clean.report import as_text, write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
+from mtformer.evaluate.testsets import read_eval_sets
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 
@@ -310,3 +313,17 @@ def test_eval_warns_of_a_test_set_that_slips(missing: tuple[int, ...], trained: 
     slips = [line for line in result.stderr.splitlines() if "out of alignment" in line]
     assert [line.startswith(f"{files['src']}: lines ") for line in slips] == [True] * len(missing)
     assert all(line.endswith(" to 400 are out of alignment: the translations stand 1 line earlier") for line in slips)
+
+
+def test_slips_of_test_sets_in_tables_are_reported_by_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = small_text(tmp_path, missing=[100])
+    pairs = zip(*(path.read_text(encoding="utf-8").splitlines() for path in files.values()), strict=True)
+    with (tmp_path / "test.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("en", "de"), *((f"{src}\n", tgt) for src, tgt in pairs)])
+    found = []
+    for test_set in ({"src": files["src"], "ref": [files["tgt"]]}, {"data": [f"csv:{tmp_path / 'test.csv'}"]}):
+        caplog.clear()
+        read_eval_sets(tmp_path, LanguagePair("en", "de"), **test_set)
+        [warning] = [record.message for record in caplog.records if "out of alignment" in record.message]
+        found.append([int(number) for number in re.findall(r"lines (\d+) to (\d+) are", warning)[0]])
+    assert found[1] == [2 * line for line in found[0]]  # the lines of a pair begin after the header

@@ -34,6 +34,7 @@ class EvalSet:
         references: one list, as long as ``sources``, for each human translator.
         files: what they were read from.
         sacrebleu_arguments: the arguments that name the references on sacreBLEU's command line; empty if none do.
+        lines: where each pair begins in its file; empty if every line is a pair.
     """
 
     name: str
@@ -41,6 +42,7 @@ class EvalSet:
     references: list[list[str]]
     files: list[Path]
     sacrebleu_arguments: tuple[str, ...] = ()
+    lines: Sequence[int] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -125,7 +127,8 @@ def read_eval_sets(
         if warning := language_warning(test_set.name, dict(zip(languages, sides, strict=True))):
             log.warning("%s", warning)
         pairs = list(map(SentencePair, test_set.sources, test_set.references[0]))
-        for warning in describe_alignment(lengths_of(pairs), range(1, len(pairs) + 1), fixable=False):
+        lines = test_set.lines or range(1, len(pairs) + 1)
+        for warning in describe_alignment(lengths_of(pairs), lines, fixable=False):
             log.warning("%s: %s", test_set.name, warning)
     return sets
 
@@ -162,11 +165,11 @@ def require_read_once(files: Iterable[Path | None]) -> None:
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
     if isinstance(source, SacrebleuSet):
         return _from_sacrebleu(source.sacrebleu, src_lang, tgt_lang)
-    pairs = list(ParallelText([source], src_lang, tgt_lang))
+    pairs = list(ParallelText([source], src_lang, tgt_lang).examples())
     sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     files = source_files(source, src_lang, tgt_lang)
     named = (str(files[1]),) if isinstance(source, TextFiles | MosesFiles) else ()
-    return EvalSet(source_name(source), sources, [references], files, named)
+    return EvalSet(source_name(source), sources, [references], files, named, [pair.line for pair in pairs])
 
 
 def has_test_set(bundle: Path, languages: LanguagePair) -> bool:
