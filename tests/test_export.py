@@ -276,7 +276,8 @@ def test_export_writes_a_folder_that_translates_as_its_readme_says(
     assert (result.status, result.stdout) == (0, f"{folder}\n"), result.stderr
     [[best]] = Translator.load(model).translate([SENTENCE])
     assert readme_prints(folder) == [best.text]
-    assert ", patience=1.5)" in (folder / "README.md").read_text()  # else it stops at four poor hypotheses
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert ", patience=1.5)" in readme  # else it stops at four poor hypotheses
 
 
 def test_transformers_translate_as_the_readme_says(trained: Project, tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def require_forced_tokens_to_be_hidden(folder: Path, tuned: Bundle) -> None:
     assert decoder.decode([*forced, *ids], skip_special_tokens=True).strip() == tuned.tokenizer.decode(ids)
     if forced:
         [tag] = tuned.tokenizer.src_tokens(tuned.tokenizer.prefixes.src)
-        assert f"The first token of a source is its language: `{tag}`." in (folder / "README.md").read_text()
+        readme = (folder / "README.md").read_text(encoding="utf-8")
+        assert f"The first token of a source is its language: `{tag}`." in readme
 
 
 def require_to_go_together(project: Project, tuned: Path, base: Path) -> None:

@@ -267,6 +267,23 @@ def test_several_processes_end_as_the_first_that_fails(
     assert ended.value.code == status
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP")
+@pytest.mark.parametrize(("handler", "is_handled"), [(signal.SIG_IGN, False), (signal.SIG_DFL, True)])
+def test_under_nohup_torchrun_ignores_a_hangup(
+    handler: signal.Handlers, is_handled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = Mock()
+    monkeypatch.setattr("torch.distributed.run.run", started)
+    previous = signal.signal(signal.SIGHUP, handler)
+    try:
+        with pytest.raises(SystemExit):
+            launch(2, "cpu")
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    [arguments] = started.call_args.args
+    assert ("SIGHUP" in arguments.signals_to_handle.split(",")) == is_handled
+
+
 @pytest.mark.usefixtures("one_gpu")
 def test_a_rank_of_a_machine_with_enough_gpus_hears_of_one_without() -> None:
     class OtherLacks(Ranks):

@@ -30,9 +30,11 @@ def launch(n_processes: int, device: str) -> NoReturn:
 
     threads = str(max(1, n_cpus() // n_processes))
     os.environ.setdefault("OMP_NUM_THREADS", threads)  # torchrun would take 1
-    options = f"--standalone --nproc-per-node {n_processes} --shutdown-timeout {_SECONDS_TO_SAVE} -m mtformer"
+    options = f"--standalone --nproc-per-node {n_processes} --shutdown-timeout {_SECONDS_TO_SAVE}"
+    if _ignores_hangup():  # torchrun would handle it, and its processes would no longer ignore it
+        options += " --signals-to-handle SIGTERM,SIGINT,SIGQUIT"
     try:
-        run(parse_args([*options.split(), *without_nproc(sys.argv[1:])]))
+        run(parse_args([*options.split(), "-m", "mtformer", *without_nproc(sys.argv[1:])]))
     except ChildFailedError as error:
         _, first = error.get_first_failure()
         sys.exit(first.exitcode if first.exitcode in (2, 130) else 1)  # the process has reported the error
@@ -98,7 +100,7 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         numbers = self._SIGNALS
-        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        if sys.platform != "win32" and not _ignores_hangup():
             numbers = (*numbers, signal.SIGHUP)
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
         self._previous = {number: signal.signal(number, self._handle) for number in numbers}
@@ -122,6 +124,11 @@ class Interrupt:
             os.write(2, note)  # a signal handler must not use print
         except OSError:  # the reader has ended, as tee does on Ctrl-C
             _discard_output([2])
+
+
+def _ignores_hangup() -> bool:
+    """Tell whether this process outlives its terminal, as under ``nohup``."""
+    return sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 def _discard_output(streams: Sequence[int]) -> None:
