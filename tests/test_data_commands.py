@@ -218,12 +218,13 @@ def test_training_warns_of_validation_text_whose_sides_are_swapped(project: Proj
 
 
 @pytest.mark.parametrize("n_missing", [0, 1])
-def test_training_warns_of_validation_text_that_slips(project: Project, n_missing: int) -> None:
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_training_warns_of_validation_and_test_text_that_slips(project: Project, part: str, n_missing: int) -> None:
     pairs = sample_pairs(parse_source("builtin:phrasebook", "en", "de"), "en", "de", 300, 1)
     targets = [pair.tgt for pair in pairs[n_missing:]] + ["Zu viel."] * n_missing
     for name, lines in (("late.en", [pair.src for pair in pairs]), ("late.de", targets)):
         (project.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    settings = ["data.valid=[{src: valid.en, tgt: valid.de}, {src: late.en, tgt: late.de}]"]
+    settings = [f"data.{part}=[{{src: {part}.en, tgt: {part}.de}}, {{src: late.en, tgt: late.de}}]"]
     result = project.mtformer("train", project.config, "--dry-run", *(f"--set={one}" for one in settings))
     assert result.status == 0, result.stderr
     warnings = [line for line in result.stderr.splitlines() if "out of alignment" in line]

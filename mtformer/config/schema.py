@@ -172,10 +172,10 @@ class TrainingConfig(Section):
     """`muon`: Muon for the matrices of the layers and AdamW for the rest; `adamw`: AdamW for all; `adam`: the paper's
     Adam, without weight decay. `auto` is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
-    """The peak learning rate, before the decay. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for
-    pre-norm, 3 times that with Muon and 1.5 times that without. With `init_from`, a fifth of it for up to 2,000 pairs
-    that are not `general`, rising to a third for 10,000 or more, unless the direction is new to that model or `lora` is
-    set."""
+    """The learning rate before warm-up and decay are applied. Default: the paper's, (4000 · `d_model`)^-½, for
+    post-norm; for pre-norm, 3 times that with Muon and 1.5 times that without. With `init_from`, a fifth of it for up
+    to 2,000 pairs that are not `general`, rising to a third for 10,000 or more, unless the direction is new to that
+    model or `lora` is set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays: to zero at the first limit, either from the first step on (`linear`, `cosine`) or
     in the last fifth of training (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the

@@ -69,13 +69,13 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     )
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
     text = ranks.after_first(lambda: training_text(data))
-    read = _read(valid)
+    read = _read(valid.parts())
     valid_pairs = _by_direction(read) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
-    test_pairs = chain.from_iterable(part for part in test.parts() if part.files and not part.has_pipe)
-    ranks.by_first(lambda: _report(text, read, test_pairs))
+    local_test = [part for part in test.parts() if part.files and not part.has_pipe]
+    ranks.by_first(lambda: _report(text, {"data.valid": read, "data.test": _read(local_test)}))
     bundle = load_bundle(find_model(base)) if base else None
-    return Inputs(text, valid_pairs, _by_direction(_read(general_valid)), bundle, tokenizer, glossary)
+    return Inputs(text, valid_pairs, _by_direction(_read(general_valid.parts())), bundle, tokenizer, glossary)
 
 
 def require_apart(folder: RunFolder, config: Config) -> None:
@@ -128,10 +128,10 @@ def require_some(n_kept: int, dropped: Counter[str]) -> None:
         raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
 
 
-def _read(text: ParallelText) -> list[tuple[ParallelText, list[Example]]]:
-    """Read each source of a text by itself; if one cannot be read, still read the others, to report all problems."""
+def _read(parts: Iterable[ParallelText]) -> list[tuple[ParallelText, list[Example]]]:
+    """Read sources; if one cannot be read, still read the others, to report all problems."""
     read, problems = [], Problems()
-    for part in text.parts():
+    for part in parts:
         with problems.collected():
             read.append((part, list(part.examples())))
     problems.raise_all()
@@ -145,23 +145,20 @@ def _by_direction(read: Iterable[tuple[ParallelText, Sequence[Example]]]) -> dic
     return pairs
 
 
-def _report(
-    text: StoredText, valid: Sequence[tuple[ParallelText, Sequence[Example]]], test: Iterable[SentencePair]
-) -> None:
+def _report(text: StoredText, held_out: Mapping[str, Sequence[tuple[ParallelText, Sequence[Example]]]]) -> None:
     """Describe the pairs that are held out, and warn of validation and test text that seems to be the wrong one."""
     if text.held_out:
         log.info("%s", describe_held_out(text))
-    warnings = []
-    for part, examples in valid:
-        slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
-        warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
-    by_direction = _by_direction(valid)
-    held_out = {"data.valid": chain.from_iterable(by_direction.values()), "data.test": test}
-    warnings += warnings_of_copies(text, held_out)
-    for languages, pairs in by_direction.items():
-        sides = zip(*pairs[:N_TEXTS], strict=True)
-        if warning := language_warning("data.valid", dict(zip(languages, sides, strict=False))):
-            warnings.append(warning)
+    by_key = {key: _by_direction(read) for key, read in held_out.items()}
+    warnings = list(warnings_of_copies(text, {key: chain(*pairs.values()) for key, pairs in by_key.items()}))
+    for key, read in held_out.items():
+        for part, examples in read:
+            slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
+            warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
+        for languages, pairs in by_key[key].items():
+            sides = zip(*pairs[:N_TEXTS], strict=True)
+            if warning := language_warning(key, dict(zip(languages, sides, strict=False))):
+                warnings.append(warning)
     for warning in warnings:
         log.warning("%s", warning)
 
