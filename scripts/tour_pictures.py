@@ -76,7 +76,7 @@ def heatmap(values: Tensor, box: Box, most: float) -> str:
     pixels = np.empty((*values.shape, 4), np.uint8)
     pixels[..., :3] = np.where((shades < 0)[..., None], NEGATIVE, POSITIVE)
     pixels[shades == 0] = 0
-    pixels[..., 3] = (shades.abs() * 255).round().byte()
+    pixels[..., 3] = (shades.abs() * 255).round().byte().numpy()
     data = b64encode(png(pixels)).decode()
     return (
         f'<image x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '

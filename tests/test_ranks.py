@@ -159,8 +159,7 @@ def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(
     settings = {"min_nodes": 1, "max_nodes": 1, "nproc_per_node": 2, "max_restarts": 1, **standalone}
     command = ["train", str(project.config), "--fresh"]
     stderr = torchrun(tmp_path, command, settings, partial(main_or_die, 0, 8))
-    assert "rank 1 has lost another rank and stops" in stderr
-    assert "resuming from step 5" in stderr
+    assert "resuming from step 5" in stderr  # whether rank 1 notices the loss before torchrun stops it or not
     assert stderr.count("training the tokenizer") == 1
     assert metrics(project, "config")[-1]["step"] == 20
 

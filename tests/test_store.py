@@ -630,9 +630,9 @@ def test_a_run_reads_its_text_once_and_resumes_without_reading_it(
     project = make_project(tmp_path / "project", max_steps=2)
     overrides = [f"run.dir={tmp_path / 'runs'}"]
     run.train(load_config(project.config, overrides))
-    assert n_reads == {"files": 2}  # training and validation
+    assert n_reads == {"files": 3}  # training, validation and test
     run.train(load_config(project.config, [*overrides, "training.max_steps=3"]))
-    assert n_reads == {"files": 3}
+    assert n_reads == {"files": 5}
     subprocess.run(["rm", "-r", own_cache], check=True)
     run.train(load_config(project.config, [*overrides, "training.max_steps=4"]))
-    assert n_reads == {"files": 5}
+    assert n_reads == {"files": 8}

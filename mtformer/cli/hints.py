@@ -96,10 +96,7 @@ def instead_of(option: str, parameters: Sequence[Any], command: str) -> str | No
 
 
 def in_our_words(error: typer.BadParameter) -> str:
-    """Reword a message about a value as for a config, and name the missing argument.
-
-    Newer versions of typer check values with pydantic.
-    """
+    """Reword a message about a value as for a config, and name the missing argument."""
     from pydantic import ValidationError
 
     if not isinstance(error.__cause__, ValidationError):
