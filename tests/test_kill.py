@@ -149,13 +149,17 @@ def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolde
 def test_a_training_whose_terminal_is_closed_saves_a_checkpoint_or_continues_under_nohup(
     prefix: list[str], n_steps: int, status: int, tmp_path: Path
 ) -> None:
-    settings = SETTINGS | {"max_steps": n_steps, "validate_every": n_steps, "checkpoint_every": n_steps}
-    project = make_project(tmp_path, n_pairs=60, **settings)
+    limits: dict[str, Any] = dict.fromkeys(("max_steps", "validate_every", "checkpoint_every"), n_steps)
+    project = make_project(tmp_path, n_pairs=60, max_tokens=128, log_every=1, **limits)
     sets = [part for override in overrides(project) for part in ("--set", override)]
     command = [*prefix, sys.executable, "-m", "mtformer", "train", str(project.config), *sets]
     near, far = os.openpty()
     os.set_blocking(near, False)
-    on_terminal = "import os, sys; os.login_tty(int(sys.argv[1])); os.execvp(sys.argv[2], sys.argv[2:])"
+    # What ignores SIGHUP, as these tests do under nohup, has children that ignore it.
+    on_terminal = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.login_tty(int(sys.argv[1])); "
+        "os.execvp(sys.argv[2], sys.argv[2:])"
+    )
     folder = folder_of(project)
     with subprocess.Popen(
         [sys.executable, "-c", on_terminal, str(far), *command],
