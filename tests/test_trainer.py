@@ -542,8 +542,12 @@ def test_an_interrupt_after_a_hangup_still_waits_for_the_step_to_end(
     monkeypatch.setattr(os, "isatty", lambda stream: False)  # or the terminal of the tests would be silenced
     trainer = make_trainer(tmp_path)
     interrupt_in_step(trainer, 3, signal.SIGHUP, signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt):
-        trainer.fit()
+    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup makes these tests ignore
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trainer.fit()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
     assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000003"]
 
 
