@@ -213,7 +213,7 @@ def test_training_warns_of_validation_text_whose_sides_are_swapped(project: Proj
     settings = ["training.max_steps=1", "data.valid=[{src: valid.de, tgt: valid.en}]"]
     result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
     assert result.status == 0, result.stderr
-    assert "data.valid: most of the first 20 texts that should be in en and de are in another" in result.stderr
+    assert "valid.de: most of the first 20 texts that should be in en and de are in another" in result.stderr
     assert result.stderr.count("that should be in") == 1
 
 

@@ -5,7 +5,7 @@ either direction of translation. Adding text does not move pairs, except that th
 text has grown enough: then half of the held-out pairs are trained on. No pair moves the other way.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,8 @@ from pydantic import JsonValue
 from mtformer.config import DataConfig, LanguagePair, Source
 from mtformer.data.arrays import read_arrays
 from mtformer.data.clean.filters import filters_of
+from mtformer.data.clean.language import N_TEXTS, language_warning
+from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import MAX_BYTES, Chunk, Portion, StoredText, TextFacts, TextWriter, stored_text, unpack
@@ -26,7 +28,7 @@ from mtformer.support.files import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.support.terminal import counted
-from mtformer.text.pairs import SentencePair
+from mtformer.text.pairs import Example, SentencePair
 
 _FORMAT = 1
 _PARTS = ("valid", "test")
@@ -94,6 +96,21 @@ def warnings_of_copies(text: StoredText, held_out: Mapping[str, Iterable[Sentenc
                 "scores will be too good: name other text, or keep such pairs out of training (data.filters: "
                 "[held_out])"
             )
+
+
+def warnings_of_mistakes(name: str, languages: LanguagePair, examples: Sequence[Example]) -> Iterator[str]:
+    """Yield a warning if a validation or test set is in other languages, and if its two sides are out of step.
+
+    Args:
+        name: what the messages call the text.
+        languages: those that it should be in.
+        examples: its pairs.
+    """
+    first = [(src, tgt) for src, tgt, _ in examples[:N_TEXTS]]
+    if warning := language_warning(name, dict(zip(languages, zip(*first, strict=True), strict=False))):
+        yield warning
+    for slip in describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False):
+        yield f"{name}: {slip}"
 
 
 def _copies(pairs: set[SentencePair], chunk: Chunk) -> set[SentencePair]:

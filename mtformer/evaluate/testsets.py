@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Literal, TypedDict
 
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
-from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
+from mtformer.data.held_out import warnings_of_mistakes
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.data.sources.text_files import download_test_set
 from mtformer.runs.folder import RunFolder, run_of
@@ -17,7 +17,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import input_name, read_lines
-from mtformer.text.pairs import SentencePair, fingerprint
+from mtformer.text.pairs import Example, SentencePair, fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -123,13 +123,10 @@ def read_eval_sets(
     for test_set in sets:
         if not test_set.sources:
             raise UserError(f"the test set {test_set.name} is empty")
-        sides = [texts[:N_TEXTS] for texts in (test_set.sources, test_set.references[0])]
-        if warning := language_warning(test_set.name, dict(zip(languages, sides, strict=True))):
+        pairs = zip(test_set.sources, test_set.references[0], strict=True)
+        examples = [Example(*pair, line) for pair, line in zip(pairs, test_set.lines or count(1), strict=False)]
+        for warning in warnings_of_mistakes(test_set.name, languages, examples):
             log.warning("%s", warning)
-        pairs = list(map(SentencePair, test_set.sources, test_set.references[0]))
-        lines = test_set.lines or range(1, len(pairs) + 1)
-        for warning in describe_alignment(lengths_of(pairs), lines, fixable=False):
-            log.warning("%s: %s", test_set.name, warning)
     return sets
 
 

@@ -9,9 +9,7 @@ from itertools import chain
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair, ResolvedConfig
 from mtformer.config.sources import SOURCES
-from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.clean.line_lengths import describe_alignment, lengths_of
-from mtformer.data.held_out import describe_held_out, training_text, warnings_of_copies
+from mtformer.data.held_out import describe_held_out, training_text, warnings_of_copies, warnings_of_mistakes
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store import StoredText
@@ -149,16 +147,13 @@ def _report(text: StoredText, held_out: Mapping[str, Sequence[tuple[ParallelText
     """Describe the pairs that are held out, and warn of validation and test text that seems to be the wrong one."""
     if text.held_out:
         log.info("%s", describe_held_out(text))
-    by_key = {key: _by_direction(read) for key, read in held_out.items()}
-    warnings = list(warnings_of_copies(text, {key: chain(*pairs.values()) for key, pairs in by_key.items()}))
-    for key, read in held_out.items():
-        for part, examples in read:
-            slips = describe_alignment(lengths_of(examples), [example.line for example in examples], fixable=False)
-            warnings += [f"{source_name(part.sources[0])}: {slip}" for slip in slips]
-        for languages, pairs in by_key[key].items():
-            sides = zip(*pairs[:N_TEXTS], strict=True)
-            if warning := language_warning(key, dict(zip(languages, sides, strict=False))):
-                warnings.append(warning)
+    copies = {
+        key: (SentencePair(src, tgt) for _, examples in read for src, tgt, _ in examples)
+        for key, read in held_out.items()
+    }
+    warnings = list(warnings_of_copies(text, copies))
+    for part, examples in chain.from_iterable(held_out.values()):
+        warnings += warnings_of_mistakes(source_name(part.sources[0]), part.languages, examples)
     for warning in warnings:
         log.warning("%s", warning)
 
