@@ -249,7 +249,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("de-en", "einundzwanzig Hunde, zwölf, hundert, Zweitausenddreihundert", ["21", "2300"], "twenty-one, 2,200"),
     (
         *("de-en", "fünf Kilometer, ein Liter, zehn Minuten, anderthalb Meter, eine Million Dollar, neun Prozent"),
-        *(["5 kilometers", "1 liter", "10 minutes", "1½ meters", "1,000,000 dollars", "9 percent"], "five miles, 9%"),
+        *(["5 kilometers", "1 liter", "10 minutes", "1.5 meters", "1,000,000 dollars", "9 percent"], "five miles, 9%"),
     ),
     (
         "de-en",
@@ -262,9 +262,25 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         *(["1.2 million euros", "500,000"], "1 million euros, half a million"),
     ),
     ("en-de", "a few hundred euros, several thousand miles, 5 miles an hour", ["5 Meilen pro Stunde"], "5 Meilen"),
-    ("de-en", "drei Komma fünf Prozent, zwanzig Komma drei Millionen, 5 Prozent", ["5 percent"], "5"),
-    ("en-de", "twenty point two percent, one point five miles, five miles", ["5 Meilen"], "5"),
-    ("zh-en", "一点五公里，两点五亿，两个半球，十五公里", ["15 kilometers"], "15 miles"),
+    (
+        "de-en",
+        "drei Komma fünf Prozent, zwanzig Komma drei Millionen, null Komma acht, zwei Komma fünfzehn, 5 Prozent",
+        ["3.5 percent", "20.3 million", "0.8", "5 percent"],
+        "3 percent, 20.3 million, 0.8, 5 percent",
+    ),
+    (
+        "en-de",
+        "twenty point two percent, one point five miles, two point oh five, at that point thirty men, two point ten",
+        ["20,2 Prozent", "1,5 Meilen", "2,05", "30"],
+        "20,2 Prozent, 1 Meile, 2,05, 30",
+    ),
+    (
+        "zh-en",
+        "一点五公里，两点五亿，三十七点五，百分之零点五，两个半球，十五公里",
+        ["1.5 kilometers", "250 million", "37.5", "0.5 percent", "15 kilometers"],
+        "1.5 kilometers, 250 million, 37, 0.5 percent, 15 kilometers",
+    ),
+    ("zh-en", "四点三五亿人，八点五，八点五分，一点一滴，一点一点地", ["435 million"], "434 million"),
     ("de-en", "zehn bis zwanzig Kilometer, bis drei Liter", ["10–20 kilometers", "3 liters"], "10 to 20 miles, 3"),
     ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
     (
@@ -289,7 +305,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     (
         "de-en",
         "zweieinhalb Liter, Anderthalb, halb, zwölfeinhalb Millionen",
-        ["2½ liters", "1½", "12.5 million"],
+        ["2.5 liters", "1.5", "12.5 million"],
         "two, one",
     ),
     ("de-en", "acht Milliarden, eine Million, neunzig Tausend", ["8 billion", "90,000"], "8 million"),
@@ -300,7 +316,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         "2 Millionen",
     ),
     ("en-zh", "thirty-five million", ["35,000,000"], "三百五十万"),
-    ("en-de", "twenty and a half, one and a half-tones, half", ["20½"], "zwanzig"),
+    ("en-de", "twenty and a half, one and a half-tones, half", ["20,5"], "zwanzig"),
     (
         "de-en",
         "ein fünfunddreißigjähriger, zum zwanzigsten, dreizehnmal, Zwanziger, Fünfzigstel",
@@ -317,8 +333,8 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ),
     ("zh-en", "三千五百万，一亿零三十，三万五，两万亿，十万", ["35 million", "100,000,030", "100,000"], "3500, 100"),
     ("zh-en", "二〇二六年，一九九八年，五百二三", ["2026", "1998"], "2006"),
-    ("zh-en", "两个半小时，两个半天，百分之三十，百分之五，三分之二", ["2½ hours", "30 percent", "5 percent"], "2, 30"),
-    ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500"], "305, 13, 25"),
+    ("zh-en", "两个半小时，两个半天，百分之三十，百分之五，三分之二", ["2.5 hours", "30 percent", "5 percent"], "2, 30"),
+    ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500", "30.5"], "305, 13, 25"),
 ]
 
 

@@ -179,12 +179,11 @@ function spelledAmounts(text, language) {
     if (!unit || text[number.start - 1] === ORDINAL_SIGN) return [];
     const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
     const end = number.end + (word ?? "").length;
-    const { start, clock, value: signed } = ofWords(number, text);
-    const value = `${signed} ${unit}`;
-    const amount = { start, text: text.slice(start, end), kind, clock, unit, value };
+    const { start, value: signed } = ofWords(number, text);
+    const amount = { start, text: text.slice(start, end), kind, clock: signed, unit, value: `${signed} ${unit}` };
     const before = numbers[i - 1];
     if (!before || !TO.includes(strip(text.slice(before.end, number.start)).toLowerCase())) return [amount];
-    const range = { text: text.slice(before.start, end), clock: `${ofWords(before, text).clock}–${clock}`, value: `${before.value}-${value}` };
+    const range = { text: text.slice(before.start, end), clock: `${before.value}–${signed}`, value: `${before.value}-${amount.value}` };
     return [{ ...amount, ...range, start: before.start }, amount];
   });
 }
@@ -192,8 +191,8 @@ function spelledAmounts(text, language) {
 /** What a number in words is in other languages: digits, with the minus sign of degrees. */
 function ofWords({ start, end, text: written, value }, text) {
   const minus = minusBefore(text, start, end);
-  const [clock, signed] = [value.replace(`${POINT}5`, "½"), value].map((digits) => (minus && "-") + digits);
-  return { kind: "many", clock, start: start - minus.length, text: minus + written, value: signed };
+  const signed = (minus && "-") + value;
+  return { kind: "many", clock: signed, start: start - minus.length, text: minus + written, value: signed };
 }
 
 /** The word of a unit, and the space before it, after a number that ends at a place: mtformer/text/unit_words.py. */

@@ -37,14 +37,14 @@ function findNumbers(text) {
   });
 }
 
-/** The numbers from 13 on, and with a half, that a text has as words, or with `small` all: mtformer/text/spelled_numbers.py. */
+/** The numbers in words from 13 on, and those with a half or decimals, or with `small` all: mtformer/text/spelled_numbers.py. */
 function findSpelledNumbers(text, { spelled_numbers: words }, small = false) {
   const lowered = text.replaceAll("İ", "I").toLowerCase(); // as long as the text
   if (!words || !(small || words.signs.some((sign) => lowered.includes(sign)))) return [];
-  const { values, factors } = words;
+  const { values, factors, points } = words;
   words.regExps ??= {
     number: inJavaScript(words.pattern),
-    part: new RegExp([...Object.keys(values), ...Object.keys(factors)].sort((a, b) => b.length - a.length).join("|"), "g"),
+    part: new RegExp([...Object.keys(values), ...Object.keys(factors), ...points].sort((a, b) => b.length - a.length).join("|"), "g"),
   };
   return Array.from(lowered.matchAll(words.regExps.number)).flatMap(({ 0: inSmallLetters, index }) => {
     const parts = inSmallLetters.match(words.regExps.part);
@@ -57,20 +57,23 @@ function findSpelledNumbers(text, { spelled_numbers: words }, small = false) {
 }
 
 /** The value of a number by the words that it is made of; nineteen, eighty and four make a year, and so do 二, 〇, 二 and 六. */
-function valueOfWords(parts, { values, factors, group }) {
+function valueOfWords(parts, { values, factors, points, group }) {
   let [total, section, last, before] = [0, 0, 0, null]; // the value of the word before, unless that multiplies
+  let place = 0; // of the next decimal
   for (const part of parts) {
     const [factor, value] = [factors[part], values[part]];
-    if (factor === undefined) {
+    if (points.includes(part)) place = 0.1;
+    else if (place && factor === undefined) [last, place] = [last + value * place, place / 10];
+    else if (factor === undefined) {
       if (before !== null && Number.isInteger(value) && before < 10 === value < 10) last *= value >= 10 ? 100 : 10;
       [last, before] = [last + value, value];
-      continue;
+    } else {
+      [before, place] = [null, 0];
+      if (factor >= group) [total, section, last] = [total + (section + last || 1) * factor, 0, 0];
+      else [section, last] = [section + (last || 1) * factor, 0];
     }
-    before = null;
-    if (factor >= group) [total, section, last] = [total + (section + last || 1) * factor, 0, 0];
-    else [section, last] = [section + (last || 1) * factor, 0];
   }
-  return total + section + last;
+  return Number((total + section + last).toFixed(6)); // 4.35 * 10 ** 8 is no 434999999.99999994
 }
 
 /** The numbers of a text, in digits and in words, in order; none of the words of a time: eight thirty. */

@@ -65,7 +65,7 @@ class SlotMaker {
     if (date) return writeDate(date, this.tgt);
     if (clock && this.src.base === this.tgt.base) return text;
     if (clock) {
-      const written = LONG.test(clock) ? inShort(clock, this.tgt) : clock;
+      const written = LONG.test(clock) ? inShort(clock, this.tgt) : clock.replaceAll(POINT, this.tgt.numbers.point);
       return unit ? written + writeUnit(unit, clock, this.tgt.unit_words) : written;
     }
     const inTarget = writtenFor(number, this.src, this.tgt);

@@ -28,7 +28,13 @@ from mtformer.text.beside_numbers import (
 from mtformer.text.clocks import find_clocks
 from mtformer.text.codes import CODES, CURRENCY, LATIN, SMALL_DIGITS
 from mtformer.text.dates import find_dates, write_date, writes_date
-from mtformer.text.languages import base_language, has_latin_units, has_signs_behind, has_spaced_groups
+from mtformer.text.languages import (
+    base_language,
+    decimal_and_group,
+    has_latin_units,
+    has_signs_behind,
+    has_spaced_groups,
+)
 from mtformer.text.notation import (
     AS_ASCII,
     CHINESE_LANGUAGES,
@@ -39,7 +45,7 @@ from mtformer.text.notation import (
     large_word,
     written_for,
 )
-from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, RANGE, SHORT_MYRIADS, UNCLEAR_MYRIADS, value_of
+from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, POINT, RANGE, SHORT_MYRIADS, UNCLEAR_MYRIADS, value_of
 from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 
@@ -112,6 +118,7 @@ class Entity(NamedTuple):
                 return self.text
             digits = self.number or self.value
             unit = write_unit(self.unit, digits, tgt_lang) if self.unit else ""
+            digits = digits.replace(POINT, decimal_and_group(tgt_lang)[0])
             return LONG.sub(lambda value: in_short(value[0], tgt_lang), digits) + unit
         number = written_for(self.number, src_lang, tgt_lang)
         if self.unit:

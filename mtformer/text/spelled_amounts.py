@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from mtformer.text.beside_numbers import HYPHEN, minus_before
 from mtformer.text.entities import FEW, FEW_VALUES, MANY, Entity, find_entities
 from mtformer.text.languages import base_language
-from mtformer.text.numbers import POINT, Number
+from mtformer.text.numbers import POINT
 from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
 from mtformer.text.unit_words import find_unit_word, may_have_unit_word, unit_of
 from mtformer.text.words import WORD
@@ -67,9 +67,10 @@ def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
         if unit and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
             minus = minus_before(text, number.start, number.end)
             end, kind = word.end() if word else number.end, FEW if number.value in FEW_VALUES else MANY
-            value, digits = f"{HYPHEN * bool(minus)}{number.value} {unit}", _digits_of(number, minus)
+            digits = HYPHEN * bool(minus) + number.value
+            value = f"{digits} {unit}"
             if before and text[before.end : number.start].strip().lower() in _TO:
-                start, range_ = before.start, f"{_digits_of(before)}{_EN_DASH}{digits}"
+                start, range_ = before.start, f"{before.value}{_EN_DASH}{digits}"
                 yield Entity(start, text[start:end], f"{before.value}-{value}", kind, range_, in_digits=True, unit=unit)
             start = number.start - len(minus)
             yield Entity(start, text[start:end], value, kind, digits, in_digits=True, unit=unit)
@@ -80,12 +81,8 @@ def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
     """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
     for number in find_spelled_numbers(text, language):
         minus = minus_before(text, number.start, number.end)
-        digits, start = _digits_of(number, minus), number.start - len(minus)
+        digits, start = HYPHEN * bool(minus) + number.value, number.start - len(minus)
         yield Entity(start, minus + number.text, digits, MANY, in_digits=True)
-
-
-def _digits_of(number: Number, minus: str = "") -> str:
-    return HYPHEN * bool(minus) + number.value.replace(f"{POINT}5", "½")
 
 
 def spelled_out(text: str, language: str) -> Iterator[Entity]:

@@ -1,4 +1,4 @@
-"""Larger numbers and halves as words: twenty-one, two and a half, German einundzwanzig, Chinese 二十一."""
+"""Larger numbers, halves and decimals as words: twenty-one, two and a half, German zwei Komma fünf, Chinese 二十一."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,7 @@ from mtformer.text.number_words import LARGEST_SMALL, numbered
 from mtformer.text.numbers import POINT, Number
 
 PERCENT_OF = "百分之"  # what percents begin with in Chinese
+_MOST_DECIMALS = 6
 
 
 class _Words(NamedTuple):
@@ -19,13 +20,15 @@ class _Words(NamedTuple):
     Attributes:
         values: of the words that a number is made of, but for those that multiply; 0.5 for a half.
         factors: of the words that multiply what stands before them.
+        points: the words after which decimals stand, digit by digit.
         group: the smallest factor that multiplies hundreds as well: a thousand, or 万.
         pattern: of numbers, in small letters.
-        signs: each number from 13 on, and each with a half, has one of them; a text without any is not searched.
+        signs: each number from 13 on, with a half or with decimals has one of them; a text without any is not searched.
     """
 
     values: Mapping[str, float]
     factors: dict[str, int]
+    points: tuple[str, ...]
     group: int
     pattern: str
     signs: tuple[str, ...]
@@ -44,14 +47,19 @@ def _english() -> _Words:
     large, of_large = {"million": 10**6, "billion": 10**9, "trillion": 10**12}, {"half a ": 0.5, "a ": 1}
     whole += f"|(?:half )?a(?= (?:{'|'.join(large)}))"
     factors = {**large, "thousand": 1000, "hundred": 100}
-    ending = rf"(?: {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
-    another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:oh|zero|{unit})"
+    zeros = {"zero": 0, "oh": 0}
+    digit = "|".join((*zeros, unit))
+    whole += "|zero(?= point )"
+    decimals = rf" point (?:{digit})(?:[ -](?:{digit})){{0,{_MOST_DECIMALS - 1}}}(?![ -](?:{digit}))"
+    ending = rf"(?:{decimals}| {half})?(?:[ -](?:{'|'.join(large)})(?: (?:{below_1000}) thousand)?)?"
+    another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:{digit})"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     no_decimals = "".join(rf"(?<!{word} )" for word in ("that", "this", "the", "some"))  # at that point twenty men came
     start = rf"(?<![{LATIN}-])(?<!{no_decimals}point )(?<!few )(?<!several )"
     pattern = rf"{start}(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
-    return _Words({**units, **teens, **tens, **of_large, half: 0.5}, factors, 1000, pattern, signs)
+    values = {**zeros, **units, **teens, **tens, **of_large, half: 0.5}
+    return _Words(values, factors, ("point",), 1000, pattern, (*signs, " point "))
 
 
 def _german() -> _Words:
@@ -70,11 +78,15 @@ def _german() -> _Words:
     of_large = {"eine ": 1, "einer ": 1, "eine halbe ": 0.5, "einer halben ": 0.5}
     whole += f"|(?:eine(?: halbe)?|einer(?: halben)?)(?= (?:{another}))"
     thousands = rf"(?:{below_1000})tausend(?:{below_1000})?"
-    end = rf"(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}|komma (?:null|{unit})))"
+    whole += "|null(?= komma )"
+    digit = f"null|{unit}"
+    decimals = rf" komma (?:{digit})(?: (?:{digit})){{0,{_MOST_DECIMALS - 1}}}(?! (?:{digit}))"
+    end = rf"(?!(?!{ending})[{LATIN}]|-[{LATIN}]| (?:{another}|komma (?:{digit})))"
     start = rf"(?<![{LATIN}-])(?<!komma )(?<!paar )(?<!mehrere )(?<!einige )"
-    pattern = rf"{start}(?:{whole})(?: (?:{another})(?: {thousands})?)?{end}"
-    signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves)
-    return _Words({**units, **of_large, **teens, **tens, **halves}, {**factors, "hundert": 100}, 1000, pattern, signs)
+    pattern = rf"{start}(?:{whole})(?:{decimals})?(?: (?:{another})(?: {thousands})?)?{end}"
+    signs = (*tens, "zehn", "hundert", "tausend", "illi", *halves, " komma ")
+    values = {"null": 0, **units, **of_large, **teens, **tens, **halves}
+    return _Words(values, {**factors, "hundert": 100}, ("komma",), 1000, pattern, signs)
 
 
 def _chinese() -> _Words:
@@ -88,15 +100,23 @@ def _chinese() -> _Words:
     part = f"(?:{below_10000}|{digit})"
     large = f"(?:{part}[亿億]零?(?:{part}[万萬])?|{part}[万萬])(?:零?(?:{below_10000})|零{digit})?"
     year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
+    # 八点五 may be 8:05; what multiplies it or has a unit, as 八点五公里, is none, and neither is what is beyond 24.
+    decimals = f"[点點][零〇一二三四五六七八九]{{1,{_MOST_DECIMALS}}}"
+    unit = "[倍度吨噸斤升级級寸]|[米克](?![饭粒兰拉])|公[里斤分升吨顷]|[毫厘平立英]|海里|[美欧]元|元(?!旦)"
+    with_decimals = (
+        rf"(?<![点點])(?:{part}|零){decimals}(?:[万萬][亿億]?|[亿億]|(?={unit}))"
+        rf"|(?<![点點])(?:[三四五六七八九]十{digit}?|(?=[^点點]*[百千]){below_10000}){decimals}"
+        rf"|{PERCENT_OF}(?:{part}|零){decimals}"
+    )
     pattern = (
-        rf"(?<![{numerals}几幾数數])(?:(?<![点點]){large}|{below_10000}|{PERCENT_OF}{part}|{year}"
+        rf"(?<![{numerals}几幾数數])(?:{with_decimals}|(?<![点點]){large}|{below_10000}|{PERCENT_OF}{part}|{year}"
         rf"|(?<![第点點]){digit}(?:[个個]半(?![天夜球圆圓径徑岛島成决決]))?)"  # 两个半球 is two hemispheres
         rf"(?<!千(?=[米克瓦卡赫]))"  # 两千米 is two kilometers
         rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
     )
     values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
-    signs = ("十", "百", "千", *myriads, "年", "半")
-    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads, 10**4, pattern, signs)
+    signs = ("十", "百", "千", *myriads, "年", "半", "点", "點")
+    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads, ("点", "點"), 10**4, pattern, signs)
 
 
 @lru_cache
@@ -105,7 +125,7 @@ def _words(language: str) -> tuple[_Words, re.Pattern[str], re.Pattern[str]] | N
     if make is None:
         return None
     words = make()
-    parts = "|".join(sorted([*words.values, *words.factors], key=len, reverse=True))
+    parts = "|".join(sorted([*words.values, *words.factors, *words.points], key=len, reverse=True))
     return words, re.compile(words.pattern), re.compile(parts)
 
 
@@ -121,7 +141,7 @@ def has_spelled_numbers(language: str) -> bool:
 
 
 def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> Iterator[Number]:
-    """Yield the numbers from 13 on, and with a half, that a text has as words, or with ``small`` all numbers.
+    """Yield the numbers in words from 13 on, and those with a half or decimals, or with ``small`` all numbers.
 
     Smaller ones, "a hundred" and "a million" often are no exact numbers. None in a language whose words are not known
     here.
@@ -152,17 +172,24 @@ def _value(parts: list[str], words: _Words) -> float:
     section: float = 0
     last: float = 0
     before: float | None = None  # the value of the word before, unless that multiplies
+    place: float = 0  # of the next decimal
     for part in parts:
+        if part in words.points:
+            place = 0.1
+            continue
         factor = words.factors.get(part)
         if factor is None:
             value = words.values[part]
+            if place:
+                last, place = last + value * place, place / 10
+                continue
             if before is not None and value % 1 == 0 and (before < 10) == (value < 10):
                 last *= 100 if value >= 10 else 10
             last, before = last + value, value
             continue
-        before = None
+        before, place = None, 0
         if factor >= words.group:
             total, section, last = total + (section + last or 1) * factor, 0, 0
         else:
             section, last = section + (last or 1) * factor, 0
-    return total + section + last
+    return round(total + section + last, _MOST_DECIMALS)  # 4.35 × 10**8 is no 434999999.99999994
