@@ -280,7 +280,12 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["1.5 kilometers", "250 million", "37.5", "0.5 percent", "15 kilometers"],
         "1.5 kilometers, 250 million, 37, 0.5 percent, 15 kilometers",
     ),
-    ("zh-en", "四点三五亿人，八点五，八点五分，一点一滴，一点一点地", ["435 million"], "434 million"),
+    (
+        "zh-en",
+        "四点三五亿人，八点五，八点五分，十点一刻，一点一滴，一点一点地",
+        ["435 million", "10:15"],
+        "434 million, 10:15",
+    ),
     ("de-en", "zehn bis zwanzig Kilometer, bis drei Liter", ["10–20 kilometers", "3 liters"], "10 to 20 miles, 3"),
     ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
     (
@@ -333,7 +338,12 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ),
     ("zh-en", "三千五百万，一亿零三十，三万五，两万亿，十万", ["35 million", "100,000,030", "100,000"], "3500, 100"),
     ("zh-en", "二〇二六年，一九九八年，五百二三", ["2026", "1998"], "2006"),
-    ("zh-en", "两个半小时，两个半天，百分之三十，百分之五，三分之二", ["2.5 hours", "30 percent", "5 percent"], "2, 30"),
+    (
+        "zh-en",
+        "两个半小时，两个半天，百分之三十，百分之五，三分之二",
+        ["2.5 hours", "30 percent", "5 percent"],
+        "2, 30",
+    ),
     ("zh-en", "三百零五个，十三，十二，二十几，两千五百，三十点五", ["305", "13", "2500", "30.5"], "305, 13, 25"),
 ]
 

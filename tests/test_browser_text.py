@@ -223,7 +223,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
             "Einundſechzig, zwanzigtauſend, ſechzig, FÜNFUNDDREISSIG, DREIẞIG, halb ſieben und dreissigſte",
             "ſixty, twenty-ſix, FORTY-FIVE, fıfty, fİfty and half paſt ſix",
             "Drei Komma fünf Liter, null Komma acht, two point oh five miles, four point three five million",
-            "四点三五亿人，百分之零点五，三十七点五，八点五，两点五公里，一点一滴",
+            "四点三五亿人，百分之零点五，三十七点五，八点五，十点一刻，两点五公里，一点一滴",
             "In der Hauptstr. 12b, Bahnhofstr. ９. Die Bahnhofstr. Komm!",
             "GOŁ und FBI, das FBI's, QXZ-Qxz, LH 1234, ONLY, ABCDEFG, ÄÖÜ",
             "3-5月, 10～20人, 3-5万, 2万-3万, 3至5亿, 10 - 20, 10–20–30, 10:45-11:15",

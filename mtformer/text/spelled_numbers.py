@@ -105,7 +105,7 @@ def _chinese() -> _Words:
     unit = "[倍度吨噸斤升级級寸]|[米克](?![饭粒兰拉])|公[里斤分升吨顷]|[毫厘平立英]|海里|[美欧]元|元(?!旦)"
     with_decimals = (
         rf"(?<![点點])(?:{part}|零){decimals}(?:[万萬][亿億]?|[亿億]|(?={unit}))"
-        rf"|(?<![点點])(?:[三四五六七八九]十{digit}?|(?=[^点點]*[百千]){below_10000}){decimals}"
+        rf"|(?<![点點])(?:[三四五六七八九]十{digit}?|(?=[^点點]*[百千])(?:{below_10000})){decimals}"
         rf"|{PERCENT_OF}(?:{part}|零){decimals}"
     )
     pattern = (
