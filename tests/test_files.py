@@ -23,6 +23,7 @@ from mtformer.support.files import (
     write_folder_atomically,
     write_new_folder,
 )
+from mtformer.text.lines import open_output
 
 
 @pytest.mark.parametrize(
@@ -398,6 +399,16 @@ def test_a_new_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(MtformerError, match="No space left"):
         write_new_folder(tmp_path / "new", raise_full_disk, "--output")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_in_a_new_folder_names_the_file_that_the_user_would_have(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        with open_output(folder / "part"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(MtformerError) as caught:
+        write_new_folder(tmp_path / "new", write, "--output")
+    assert str(caught.value) == f"cannot write {tmp_path / 'new' / 'part'}: No space left on device"
 
 
 def raise_full_disk(folder: Path) -> None:

@@ -151,6 +151,12 @@ def test_mixing_that_cannot_be_is_refused(tmp_path: Path, data: dict[str, Any], 
         config_of(tmp_path, **data)
 
 
+def test_a_limit_of_forgetting_needs_the_text_that_shows_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"training\.max_forgetting without a general source of data\.valid"):
+        load_config(make_project(tmp_path, n_pairs=20, max_forgetting=1).config)
+    assert load_config(make_project(tmp_path, n_pairs=20, max_forgetting=None).config)
+
+
 # Training
 
 

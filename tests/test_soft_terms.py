@@ -371,6 +371,7 @@ def test_a_mode_without_a_glossary_is_an_error(soft: Project) -> None:
         ("data.terms=nowhere.tsv", "there is no file"),
         ("data.terms_share=0", "allowed: more than 0"),
         ("tokenizer.joint=false", "data.terms with tokenizer.joint = false"),
+        ("data.terms=null", "terms_share without terms"),
     ],
 )
 def test_settings_that_cannot_be_used_are_errors(soft: Project, setting: str, problem: str) -> None:

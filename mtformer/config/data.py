@@ -159,6 +159,8 @@ class DataConfig(Section):
             yield "temperature with a general source: both set how often pairs occur; set one"
         if self.temperature is not None and any(source.weight != 1 for source in self.train):
             yield "temperature with the weight of a source: both set how often its pairs occur; set one"
+        if self.terms is None and self.terms_share != type(self).model_fields["terms_share"].default:
+            yield "terms_share without terms, the glossary: set both or neither"
         if self.terms is not None and len(pairs) > 1:
             yield "terms with several directions: a glossary has one direction"
 

@@ -333,6 +333,9 @@ class Config(Section):
             yield (
                 "data: a general source without training.init_from, the model trained on such text: set both or neither"
             )
+        limit, default = self.training.max_forgetting, TrainingConfig.model_fields["max_forgetting"].default
+        if limit not in (None, default) and not any(source.general for source in self.data.valid):
+            yield "training.max_forgetting without a general source of data.valid, which shows it: set both or neither"
         if self.training.init_from is not None and self.tokenizer.paths:
             yield (
                 "training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it contains; "

@@ -165,7 +165,10 @@ def write_new_folder(path: Path, write: Callable[[Path], object], option: str) -
     """
     require_new_folder(path, option)
     with disk_errors(path), _new_folder(path) as temporary:
-        write(temporary)
+        try:
+            write(temporary)
+        except MtformerError as error:
+            raise type(error)(str(error).replace(str(temporary), str(path))) from error
         _finish(temporary)
         for place in (path, *(path.with_name(f"{path.name}-{n}") for n in range(2, 100))):
             if _rename_if_free(temporary, place):

@@ -112,7 +112,8 @@ def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> T
     symbols, seed, shares = control_symbols(config), config.training.seed, config.data.augment
 
     def train() -> Tokenizer:
-        log.info("training the tokenizer")
+        if config.tokenizer.type != "byte":
+            log.info("training the tokenizer")
         return train_tokenizer(
             text, config.tokenizer, src_langs, tgt_langs, seed=seed, adjust=adjust, control_symbols=symbols
         )
