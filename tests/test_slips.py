@@ -91,6 +91,31 @@ def test_each_missing_line_is_found_at_its_place() -> None:
     assert [passage.shift for passage in passages] == [0, -1, -2, -402]
 
 
+@pytest.mark.parametrize(("at", "n_missing"), [(376, 3), (350, 8), (0, 3)])
+def test_a_slip_of_the_first_or_last_lines_is_found(at: int, n_missing: int) -> None:
+    sources = list(range(1, 400))
+    targets = sources.copy()
+    if at:
+        del sources[at : at + n_missing]
+        sources += [-2] * n_missing  # the lines that the shorter file lacks
+    else:
+        del targets[:n_missing], sources[25 : 25 + n_missing]
+    joined = realigned_lines(aligned_by_numbers(sources, targets), len(sources))
+    assert {(sources[src], targets[tgt]) for src, tgt in joined if sources[src] > 0} == {
+        (n, n) for n in set(sources) & set(targets) if n > 0
+    }
+
+
+@pytest.mark.parametrize(("first", "end", "there"), [(200, 500, 700), (700, 1_000, 200), (300, 400, 800)])
+def test_a_block_that_has_moved_costs_no_more_than_its_lines(first: int, end: int, there: int) -> None:
+    sources = list(range(1, 1_501))
+    left = sources[:first] + sources[end:]
+    targets = left[:there] + sources[first:end] + left[there:]
+    joined = realigned_lines(aligned_by_numbers(sources, targets), len(sources))
+    assert all(sources[src] == targets[tgt] for src, tgt in joined)
+    assert len(joined) >= len(sources) - (end - first)
+
+
 @pytest.mark.parametrize("there", [20, 300, 340])
 def test_a_few_lines_whose_translations_stand_elsewhere_do_not_cost_those_between(there: int) -> None:
     whole = list(range(1, 400))

@@ -104,8 +104,8 @@ def align(score: Scorer, log_odds: Floats, is_shown: Callable[[Passage], bool] =
         for place, passage in enumerate(passages):
             if passage.shift is None and passage not in tried and len(costs) < _MOST_SHIFTS:
                 tried.add(passage)
-                before = passages[place - 1].shift or 0 if place else 0
-                if found := _find_shift(score, len(log_odds), passage, before):
+                around = {each.shift or 0 for each in passages[max(0, place - 1) : place + 2]}
+                if found := _find_shift(score, len(log_odds), passage, around):
                     is_changed = True
                     shift, start = found
                     _extend(costs.setdefault(shift, np.full(len(log_odds), _MOST)), score, shift, start)
@@ -115,7 +115,7 @@ def align(score: Scorer, log_odds: Floats, is_shown: Callable[[Passage], bool] =
         for passage in doubtful:
             costs[passage.shift or 0][passage.first : passage.end] = _MOST
         passages = find_passages(costs)
-    return _in_order(_with_exact_borders(passages, costs), len(log_odds))
+    return merged(_with_exact_borders(_in_order(passages, len(log_odds)), costs))
 
 
 def find_passages(costs: dict[int, Floats]) -> list[Passage]:
@@ -155,8 +155,8 @@ def find_passages(costs: dict[int, Floats]) -> list[Passage]:
     return passages
 
 
-def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> tuple[int, int] | None:
-    """Try shifts around one on lines at the beginning, in the middle, at the quarters … of a passage.
+def _find_shift(score: Scorer, n_pairs: int, passage: Passage, around: set[int]) -> tuple[int, int] | None:
+    """Try shifts around others on lines at the beginning, in the middle, at the quarters … of a passage.
 
     Returns:
         a shift that makes translations of some lines, and the first of these; None if there is none.
@@ -164,13 +164,13 @@ def _find_shift(score: Scorer, n_pairs: int, passage: Passage, near: int) -> tup
     for first in _places(passage):
         end = min(first + _TRIED, passage.end)
         for reach in _REACHES:
-            shifts = np.arange(max(near - reach, -first), min(near + reach, n_pairs - end) + 1)
-            if not len(shifts):
-                continue
+            shifts = np.array(sorted({near + offset for near in around for offset in range(-reach, reach + 1)}))
             sources = np.tile(np.arange(first, end), len(shifts))
             targets = sources + np.repeat(shifts, end - first)
-            parts = [slice(begin, begin + _MOST_AT_ONCE) for begin in range(0, len(sources), _MOST_AT_ONCE)]
-            scores = np.concatenate([score(sources[part], targets[part]) for part in parts])
+            scores = np.zeros(len(sources))  # of lines beyond the text, too
+            [inside] = np.nonzero((targets >= 0) & (targets < n_pairs))
+            for part in np.split(inside, range(_MOST_AT_ONCE, len(inside), _MOST_AT_ONCE)):
+                scores[part] = score(sources[part], targets[part])
             means = np.clip(scores, -_MOST, _MOST).reshape(len(shifts), -1).mean(axis=1)
             if means.min() <= -_LEAST_GAIN:
                 return int(shifts[means.argmin()]), first
@@ -190,6 +190,7 @@ def _places(passage: Passage) -> Iterator[int]:
 def _extend(costs: Floats, score: Scorer, shift: int, start: int) -> None:
     """Score lines at a shift, in both directions from ``start`` as long as most are translations."""
     lowest, highest = max(0, -shift), len(costs) - max(0, shift)
+    start = max(start, lowest)
 
     def score_between(first: int, end: int) -> bool:
         costs[first:end] = score(np.arange(first, end), np.arange(first, end) + shift)
