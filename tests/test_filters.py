@@ -5,6 +5,7 @@ import pickle
 import re
 import runpy
 import tracemalloc
+import unicodedata
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,7 @@ import yaml
 from conftest import Project, sentence_pairs
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from mtformer.config import LanguagePair, load_config, parse_source
+from mtformer.config import FILTERS, LanguagePair, load_config, parse_source
 from mtformer.data.arrays import Ragged
 from mtformer.data.clean.filters import Filters, filters_of
 from mtformer.data.clean.language import identifier, language_warning
@@ -115,6 +116,11 @@ def test_good_pairs_pass_all_rules(src: str, tgt: str) -> None:
 def test_a_rule_drops_what_it_is_for_and_says_so(name: str, src: str, tgt: str) -> None:
     assert Filters([name], EN_DE).rules([SentencePair(src, tgt)]) == [name]
     assert kept(["all"], [(src, tgt)]) == [False]
+
+
+def test_a_few_words_in_another_order_are_no_copy() -> None:
+    pairs = [SentencePair("Vala source code", "code source Vala"), SentencePair("Vala source code", "Vala source code")]
+    assert Filters(["copy"], LanguagePair("en", "fr")).rules(pairs) == [None, "copy"]
 
 
 def test_chinese_and_english() -> None:
@@ -481,6 +487,18 @@ def test_a_clean_text_loses_nothing_to_the_rules_that_it_teaches(phrases: list[S
     filters = Filters(names, EN_DE, sample=phrases)
     assert sum(reason is not None for reason in filters.rules(phrases)) <= 0.005 * len(phrases)
     assert filters.key == Filters(names, EN_DE).key
+
+
+def test_decomposed_letters_are_judged_as_composed_ones(phrases: list[SentencePair]) -> None:
+    decomposed = [SentencePair(src, unicodedata.normalize("NFD", tgt)) for src, tgt in phrases[:500]]
+    names = [name for name in FILTERS if name not in ("duplicates", "near_duplicates", "many_targets")]
+    filters = Filters(names, EN_DE, sample=phrases)
+    as_it_is, other = (filters.judge(pairs, align=True) for pairs in (phrases[:500], decomposed))
+    assert other.rules == as_it_is.rules
+    assert as_it_is.log_odds is not None and other.log_odds is not None
+    assert np.array_equal(other.log_odds, as_it_is.log_odds)
+    learned_from_these = Filters(names, EN_DE, sample=decomposed + phrases[500:])
+    assert learned_from_these.judge(phrases[:500]).rules == as_it_is.rules
 
 
 def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(

@@ -125,6 +125,14 @@ def test_foreign_names_stay_among_texts_in_another_encoding(german: list[str]) -
     assert [spelling.repair(text) for text in names] == names
 
 
+def test_a_text_with_letters_that_the_encoding_lacks_was_not_read_in_it(german: list[str]) -> None:
+    broken = [text.encode("mac-roman").decode("cp1252") for text in german[::25]]
+    read = next(text for text in broken if not text.isascii())
+    spelling = Spelling([*german, *broken])
+    assert spelling.repair(read) != read
+    assert spelling.repair(f"{read} Nguyễn") == f"{read} Nguyễn"
+
+
 @pytest.mark.parametrize("language", ["cs", "de"])
 def test_diacritics_are_restored_where_the_corpus_has_one_form(language: str, german: list[str]) -> None:
     texts = CZECH if language == "cs" else german

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -112,7 +113,7 @@ class Filters:
         sample, self._sample = self._sample, ()
         if not sample or set(LEARNED).isdisjoint(self.names):
             return
-        pairs = sample_of(sample)
+        pairs = _composed(sample_of(sample))
         log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, rule in zip(pairs, plain, strict=True) if rule is None]
@@ -185,6 +186,7 @@ class Filters:
             align: return the log odds of being misaligned, even if no rule needs them.
         """
         self.learn()
+        pairs = _composed(pairs)
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
         if self._spellings:
             rules[DIACRITICS] = partial(_is_misspelled, self._spellings)
@@ -203,6 +205,11 @@ class Filters:
     def corpus_rules(self, pairs: Sequence[SentencePair], dropping: Sequence[str | None]) -> list[str | None]:
         """Complete the rules that drop the next pairs by those that remember the pairs before."""
         return _apply(self._corpus_rules, pairs, dropping)
+
+
+def _composed(pairs: Iterable[SentencePair]) -> list[SentencePair]:
+    """Return pairs with composed letters (NFC), as tokenizers read them: the same words as those of other pairs."""
+    return [SentencePair(*(unicodedata.normalize("NFC", side) for side in pair)) for pair in pairs]
 
 
 def _is_misspelled(spellings: tuple[Spelling, Spelling], pairs: Sequence[SentencePair]) -> list[bool]:

@@ -99,10 +99,10 @@ def is_too_long(pair: SentencePair) -> bool:
 def is_copy(pair: SentencePair) -> bool:
     """Tell whether the target repeats the source, or most of its words, and is more than a name or a number."""
     src, tgt = pair
-    src_words, tgt_words = set(src.casefold().split()), set(tgt.casefold().split())
-    n_copied = len(src_words & tgt_words)
-    n_words = max(len(src_words), len(tgt_words))
-    is_copied = n_copied == n_words if n_words < _FEWEST_COPIED else n_copied >= _COPIED_SHARE * n_words
+    src_words, tgt_words = src.casefold().split(), tgt.casefold().split()
+    n_words = max(len(set(src_words)), len(set(tgt_words)))
+    n_copied = len(set(src_words) & set(tgt_words))
+    is_copied = src_words == tgt_words if n_words < _FEWEST_COPIED else n_copied >= _COPIED_SHARE * n_words
     return is_copied and _is_prose(tgt)
 
 

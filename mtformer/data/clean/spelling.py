@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
+from typing import NamedTuple
 
 import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
 
@@ -25,13 +26,32 @@ _MOST_TRIED = 5_000  # texts that all encodings are tried on
 _FEWEST_MISREAD = 3  # of these, for an encoding to be tried on others
 
 
-def _tables() -> Iterator[dict[int, str]]:
-    """Yield tables for ``str.translate`` that repair text written in one encoding and read in another."""
+class _Misreading(NamedTuple):
+    """How text is written in one encoding and read in another.
+
+    Attributes:
+        table: repairs it, by ``str.translate``.
+        characters: those beyond ASCII that it may have.
+    """
+
+    table: dict[int, str]
+    characters: frozenset[str]
+
+    def decoded(self, text: str) -> str:
+        """Return a text as it was written, or as it is if it has letters that no such text has."""
+        if any(not each.isascii() and each.isalpha() and each not in self.characters for each in text):
+            return text
+        return text.translate(self.table)
+
+
+def _misreadings() -> Iterator[_Misreading]:
+    """Yield each pair of encodings."""
     for written, read in permutations(_ENCODINGS, 2):
         characters = bytes(range(128, 256))
         wrong, right = characters.decode(read, "replace"), characters.decode(written, "replace")
         table = {ord(a): b for a, b in zip(wrong, right, strict=True) if a != b}
-        yield {code: letter for code, letter in table.items() if letter.isalpha()}
+        letters = {code: letter for code, letter in table.items() if letter.isalpha()}
+        yield _Misreading(letters, frozenset(wrong))
 
 
 class Misreadings:
@@ -39,7 +59,7 @@ class Misreadings:
 
     A table of letters stands for each pair of encodings. Those that make words of the corpus of some of its texts are
     tried on others; one is applied where each letter that it changes fits its neighbours better then, as "ř" does
-    between "p" and "í".
+    between "p" and "í". A text with letters that the encoding lacks was not read in it.
     """
 
     def __init__(self, counts: Counter[str], texts: Sequence[str]) -> None:
@@ -54,17 +74,17 @@ class Misreadings:
         """Return a text in the encoding that makes its letters usual, or as it is if that is its own."""
         if text.isascii():
             return text
-        found = [text, *(text.translate(table) for table in self._chosen)]
+        found = [text, *(misreading.decoded(text) for misreading in self._chosen)]
         return max(found, key=lambda one: self._gain(text, one))
 
-    def _choose(self, tried: Sequence[str]) -> list[dict[int, str]]:
-        """Return the tables that make better words of enough texts."""
+    def _choose(self, tried: Sequence[str]) -> list[_Misreading]:
+        """Return those that make better words of enough texts."""
         chosen, present = [], set("".join(tried))
-        for table in _tables():
-            if any(chr(code) in present and letter in present for code, letter in table.items()):
-                decoded = ((text, text.translate(table)) for text in tried)
+        for misreading in _misreadings():
+            if any(chr(code) in present and letter in present for code, letter in misreading.table.items()):
+                decoded = ((text, misreading.decoded(text)) for text in tried)
                 if sum(self._gain(*both) > 0 and self._has_better_words(*both) for both in decoded) >= _FEWEST_MISREAD:
-                    chosen.append(table)
+                    chosen.append(misreading)
         return chosen
 
     def _gain(self, before: str, after: str) -> float:
