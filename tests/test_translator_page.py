@@ -320,6 +320,35 @@ def test_languages_run_from_right_to_left_in_their_box(page_of: Callable[..., An
 
 
 @needs_browser
+def test_each_line_has_a_direction_of_its_own(page: Page) -> None:
+    type_text(page, f"{LINES[0]}\nשלום עולם", f"{TRANSLATED[0]}\nשלום עולם")
+    is_on_the_right = """node => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const last = [...range.getClientRects()].findLast(({ width }) => width > 2);
+      const { left, right } = node.getBoundingClientRect();
+      return right - last.right < last.left - left;
+    }"""
+    for box in ("#source-words", "#target"):
+        assert page.locator(box).evaluate(is_on_the_right), box
+
+
+@needs_browser
+def test_the_progress_of_a_long_text_stays_on_the_screen(page: Page) -> None:
+    type_text(page, "\n".join(LINES * 30), "\n".join(TRANSLATED * 30))
+    for place in (0, 500):
+        page.evaluate("top => scrollTo(0, top)", place)
+        expect(page.locator("#state")).to_be_in_viewport()
+        expect(page.get_by_role("button", name="Copy")).to_be_in_viewport()
+    page.locator("#target").press("Home")
+    for _ in range(150):
+        page.keyboard.press("ArrowRight")
+    bottom = "node => node.getBoundingClientRect().bottom"
+    top_of_tools = page.locator("#copy").evaluate("node => node.parentNode.getBoundingClientRect().top")
+    assert page.locator(".current").evaluate(bottom) < top_of_tools
+
+
+@needs_browser
 def test_a_page_says_what_its_model_is(page: Page, bundle: Bundle) -> None:
     page.get_by_text("About this model").click()
     about = page.locator("#about").inner_text()
@@ -393,8 +422,11 @@ def test_a_long_file_can_be_stopped(page: Page) -> None:
     drop(page, "long.txt", "".join(f"{LINES[1]} {n}\n" for n in range(5_000)).encode())
     expect(page.locator(".file")).to_contain_text("of 5,000 lines")
     assert type_text(page, TEXT, TRANSLATION)  # what is typed does not wait for the file
+    drop(page, "next.txt", LINES[0].encode())
+    page.get_by_role("button", name="Stop").last.click()
+    expect(page.locator(".file").last).to_have_text("next.txt stopped")
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".file")).to_contain_text("stopped after")
+    expect(page.locator(".file").first).to_contain_text("stopped after")
     lines = saved(page, "long.de.txt").splitlines()
     assert 0 < len(lines) < 5_000 and lines[0].startswith("mein alter Freund")
 

@@ -39,7 +39,8 @@ class FileCard {
 
   stop() {
     this.isStopped = true;
-    this.running?.cancel?.();
+    if (this.running) this.running.cancel?.();
+    else this.end("stopped"); // while it waits
   }
 
   async run() {
@@ -97,7 +98,6 @@ class FileCard {
 /** A document. `translate` takes its file and returns a promise of the name and the address of its translation. */
 class DocumentCard extends FileCard {
   async run() {
-    if (this.isStopped) return this.end("stopped");
     this.state.textContent = "being translated";
     this.bar.removeAttribute("value");
     try {
@@ -138,7 +138,7 @@ class FileList {
         : new FileCard(file, direction, (line) => this.translate(line, direction));
       this.list.append(card.node);
       this.nRunning++;
-      this.last = this.last.then(() => card.run()).finally(() => this.nRunning--);
+      this.last = this.last.then(() => card.isStopped || card.run()).finally(() => this.nRunning--);
     }
     this.list.hidden = !this.list.children.length;
   }
