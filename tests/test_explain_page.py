@@ -193,33 +193,68 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
         assert color == (["138", "180", "255"] if dark else ["31", "95", "191"])
 
 
-# The contrast (WCAG 2) of an element's text with its background at full weight.
+# The contrast (WCAG 2) of an element's text with what is behind it, at full weight.
 CONTRAST = """element => {
-  element.style.setProperty("--weight", 1);
+  (element.closest(".end") ?? element).style.setProperty("--weight", 1);
+  const styles = [];
+  for (let node = element; node; node = node.parentElement) styles.unshift(getComputedStyle(node));
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const luminance = colors => {
-    for (const color of colors) [canvas.fillStyle = color, canvas.fillRect(0, 0, 1, 1)];
+  const put = color => [canvas.fillStyle = color, canvas.fillRect(0, 0, 1, 1)];
+  const luminance = () => {
     const linear = [...canvas.getImageData(0, 0, 1, 1).data].map(each => each / 255)
       .map(each => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   };
-  const { backgroundColor, color } = getComputedStyle(element);
-  const behind = [getComputedStyle(document.body).backgroundColor, backgroundColor];
-  const [low, high] = [luminance(behind), luminance([...behind, color])].sort((a, b) => a - b);
+  styles.forEach(style => put(style.backgroundColor));
+  const behind = luminance();
+  canvas.globalAlpha = styles.reduce((alpha, { opacity }) => alpha * opacity, 1);
+  put(element instanceof SVGElement ? styles.at(-1).fill : styles.at(-1).color);
+  const [low, high] = [behind, luminance()].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }"""
 
 
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_on_full_weight_is_legible(command: tuple[Path, dict[str, Any]], opener: Opener, dark: bool) -> None:
+def test_text_is_legible(command: tuple[Path, dict[str, Any]], opener: Opener, dark: bool) -> None:
     with opener(command[0], dark=dark) as page:
         page.wait_for_selector("#what-if")
         page.locator("#matrices .map-part").nth(1).click()
         page.wait_for_selector("#matrices td.number")
-        for kind in (".chip.heated", ".end.query", "td.number:not(.negative, .masked)", "td.negative"):
-            place = "#matrices " if kind.startswith("td") else ""
-            assert page.locator(place + kind).first.evaluate(CONTRAST) >= 4.5, kind
+        page.locator("#attention").get_by_text("Cross", exact=True).click()
+        for kind in (
+            ".chip.heated",
+            ".end.query",
+            ".end.query .next",
+            "#matrices td.number:not(.negative, .masked)",
+            "#matrices td.negative",
+            ".node.pruned:not(.on-path) .name",
+            ".node.pruned:not(.on-path) .total",
+        ):
+            assert page.locator(kind).first.evaluate(CONTRAST) >= 4.5, kind
+
+
+@needs_browser
+def test_small_weights_are_visible(page: Page) -> None:
+    """Those of a sentence of 50 tokens, of which one looks at all alike."""
+    paint = """() => {
+      const canvas = document.createElement("canvas");
+      paint(canvas, { rows: 1, columns: 1, at: () => 0.02 }, 1);
+      return canvas.getContext("2d").getImageData(0, 0, 1, 1).data[3] / 255;
+    }"""
+    assert page.evaluate(paint) > 0.1
+    line = page.locator("#attention .wires path").first
+    line.evaluate("node => node.style.setProperty('--weight', 0.02)")
+    assert float(line.evaluate("node => getComputedStyle(node).strokeOpacity")) < 0.1  # one of many
+    page.locator("#attention .end.query").nth(1).hover()
+    assert float(line.evaluate("node => getComputedStyle(node).strokeOpacity")) > 0.3
+
+
+@needs_browser
+def test_an_empty_translation_is_named(page: Page) -> None:
+    finished = "{ rank: 2, text: '', length: 1, log_prob: -1, penalty: 1, score: -1 }"
+    row = page.evaluate(f"finishedRow({finished}, {{ length_penalty: 0.6 }}).cells[1].textContent")
+    assert row == "(nothing)"
 
 
 @needs_browser

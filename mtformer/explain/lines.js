@@ -32,7 +32,7 @@ class AttentionLines {
 
   pathsOf(matrix, number) {
     const paths = [];
-    const faint = Math.max(VISIBLE, this.keys.length / 6000); // long sentences would have ten thousands of lines
+    const faint = Math.max(VISIBLE, (this.keys.length - 20) / 2000); // long sentences would have thousands of lines, which cover each other
     const shift = this.isOverlay ? (0.5 * (number + 0.5)) / this.heads.length - 0.25 : 0; // so that none hides another
     for (let query = 0; query < matrix.rows; query++) {
       for (let key = 0; key < matrix.columns; key++) {
@@ -42,7 +42,7 @@ class AttentionLines {
         const node = svg("path", {
           d: `M0,${from} C45,${from} 55,${to} 100,${to}`,
           "stroke-width": 0.5 + (this.isOverlay ? 4 : 7) * weight,
-          "stroke-opacity": 0.06 + 0.94 * weight,
+          "--weight": weight,
           "vector-effect": "non-scaling-stroke",
           "--ink": this.colorOf(number),
         });

@@ -11,7 +11,7 @@ function paint(canvas, { rows, columns, at }, most) {
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const value = at(row, column);
-      const strength = value === -Infinity ? 0.5 : Math.min(1, Math.abs(value) / most) ** 0.75; // small weights stay visible
+      const strength = value === -Infinity ? 0.5 : Math.min(1, Math.abs(value) / most) ** 0.5; // small weights stay visible
       const color = value === -Infinity ? masked : value < 0 ? negative : positive;
       pixels.data.set([...color, 255 * strength], 4 * (row * columns + column));
     }

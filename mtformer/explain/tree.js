@@ -246,7 +246,7 @@ function finishedRow(one, search) {
     "tr",
     { class: one.returned ? "chosen" : "" },
     el("td", { class: "number" }, one.rank),
-    el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, say("returned")) : null),
+    el("td", { lang: "" }, one.text || say("(nothing)"), one.returned ? el("span", { class: "tag" }, say("returned")) : null),
     el("td", { class: "number" }, one.length),
     el("td", { class: "number" }, number(one.log_prob)),
     el(
