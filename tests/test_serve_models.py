@@ -181,6 +181,15 @@ def test_a_model_that_is_replaced_while_it_is_loaded(path: Path, monkeypatch: py
     assert models.refresh() == []
 
 
+def test_a_model_that_is_replaced_while_the_server_starts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = Models([path], device="cpu")
+    while_loading(monkeypatch, "load_model", lambda: write_greedy(path, path))
+    models.load_first()
+    assert models.translator(EN_DE).options.beam_size == 1
+    assert models.loaded_bytes == path.stat().st_size  # of one model
+    assert models.refresh() == []
+
+
 def test_a_model_that_is_replaced_while_a_request_takes_it_is_not_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,9 +191,16 @@ class Models:
         Raises:
             UserError: one cannot be loaded.
         """
-        for version in self._versions:
-            if self._max_bytes is None or self.loaded_bytes + self._needed_bytes(version) <= self._max_bytes:
-                self._loaded(version, needs_torch=False)
+        for place in range(len(self._versions)):
+            try:
+                self._load_if_it_fits(self._versions[place])
+            except ChangedError:  # while the server starts
+                self.refresh()
+                self._load_if_it_fits(self._versions[place])
+
+    def _load_if_it_fits(self, version: Version) -> None:
+        if self._max_bytes is None or self.loaded_bytes + self._needed_bytes(version) <= self._max_bytes:
+            self._loaded(version, needs_torch=False)
 
     def refresh(self) -> list[Path]:
         """Replace models whose files have changed, and return their paths; keep those whose new file is unusable."""
