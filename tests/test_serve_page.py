@@ -7,9 +7,12 @@ from pathlib import Path
 import docx
 import pytest
 from browser import Opener, needs_browser
+from conftest import Project
 from playwright.sync_api import FilePayload, Page, expect
 from servers import Client, running
 
+from mtformer.browser.pack import count_parameters
+from mtformer.bundle.format import load_bundle
 from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.keys import add_key
 from mtformer.serve.segments import sentences
@@ -68,13 +71,14 @@ def test_the_page_names_bad_lines_of_its_glossary_and_goes_on_without_them(serve
 
 
 @needs_browser
-def test_the_page_says_what_the_model_is(server: Client, opener: Opener) -> None:
+def test_the_page_says_what_the_model_is(server: Client, opener: Opener, trained: Project) -> None:
+    bundle = load_bundle(trained.folder / "runs/config/model.safetensors")
     with opener(f"{server.url}/") as page:
         page.get_by_text("About this model").click()
         about = page.locator("#about").inner_text()
         for fact in (
             "English → German",
-            "parameters",
+            f"{count_parameters(bundle):,} parameters",
             "MB",
             "train.en",
             "BLEU",
@@ -141,6 +145,21 @@ def test_the_page_says_so_when_a_proxy_answers_instead_of_the_server(server: Cli
         expect(page.locator("#state")).to_have_text(
             "This could not be translated: the server is not reached (status 502)"
         )
+
+
+@needs_browser
+def test_the_page_says_so_when_the_server_is_gone(server: Client, opener: Opener) -> None:
+    logged = "console: .* net::ERR_FAILED"
+    film: FilePayload = {"name": "a.srt", "mimeType": "application/x-subrip", "buffer": b"1"}
+    with pytest.raises(AssertionError, match=logged), opener(f"{server.url}/") as page:
+        page.route("**/*", lambda route: route.abort())
+        page.fill("#source", SENTENCE)
+        expect(page.locator("#state")).to_have_text("This could not be translated: the server is not reached")
+        page.set_input_files("#files-input", [film])
+        expect(page.locator("#files .file")).to_have_text("a.srt the server is not reached")
+        page.unroute("**/*")
+        page.fill("#source", SENTENCE + " ")
+        expect(page.locator("#target")).to_contain_text(TRANSLATION)
 
 
 @needs_browser

@@ -64,7 +64,9 @@ class ServerEngine {
     const isForm = fields instanceof FormData;
     const headers = { ...(isForm ? {} : { "Content-Type": "application/json" }), ...(key ? { Authorization: `Bearer ${key}` } : {}) };
     const body = isForm ? fields : JSON.stringify(fields);
-    const response = await fetch(path, { method: "POST", headers, body, signal });
+    const response = await fetch(path, { method: "POST", headers, body, signal }).catch((error) => {
+      throw signal.aborted ? error : new Error("the server is not reached");
+    });
     const answer = await response.json().catch(() => null); // a proxy may have answered
     if (response.status === 403 && this.needsKey && this.askForKey()) return this.post(path, fields, signal);
     if (!response.ok || answer === null) throw new Error(answer?.error ?? `the server is not reached (status ${response.status})`);

@@ -15,9 +15,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, load_with_reasons
+from mtformer.bundle.format import Bundle, digest, load_bundle, load_with_reasons
 from mtformer.bundle.header import Header, first_problem
-from mtformer.bundle.peek import NotABundleError, header_size
+from mtformer.bundle.peek import WEIGHT, NotABundleError, header_size
 from mtformer.model.lora import adapted, adapter_shapes, merged
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically

@@ -25,7 +25,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mtformer.bundle.header import Header, first_problem
-from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, header_size, is_exported, require_format
+from mtformer.bundle.peek import (
+    BUNDLE_FORMAT,
+    TOKENIZERS,
+    WEIGHT,
+    NotABundleError,
+    header_size,
+    is_exported,
+    require_format,
+)
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import require_shapes, weights, with_weights, without_weights
 from mtformer.support.errors import UserError
@@ -34,7 +42,6 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-WEIGHT = "model."
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _MAX_MESSAGE = 200  # characters
 

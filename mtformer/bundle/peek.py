@@ -11,6 +11,7 @@ from mtformer.bundle.header import Header
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
+WEIGHT = "model."  # begins the names of the weights in a bundle
 TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latter, one serves both languages
 _MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
@@ -101,11 +102,12 @@ def peek_tokenizer(path: Path) -> Tokenizer | None:
 
 
 def peek_shapes(path: Path) -> dict[str, Sequence[int]]:
-    """Read the shapes of the tensors of a bundle without torch; empty under the same conditions."""
+    """Read the shapes of the weights of a bundle without torch; empty under the same conditions."""
     try:
-        return {name: [*map(operator.index, entry["shape"])] for name, entry in read_entries(path).tensors.items()}
+        shapes = {name: [*map(operator.index, entry["shape"])] for name, entry in read_entries(path).tensors.items()}
     except _UNREADABLE:
         return {}
+    return {name.removeprefix(WEIGHT): shape for name, shape in shapes.items() if name.startswith(WEIGHT)}
 
 
 class Entries(NamedTuple):

@@ -313,9 +313,8 @@ def _parameters(bundle: Path) -> dict[str, int]:
     shapes = peek_shapes(bundle)
     parts = {"encoder": 0, "decoder": 0, "embeddings": 0} if shapes else {}
     for name, shape in shapes.items():
-        if name.startswith("model."):
-            part = next((part for part in ("encoder", "decoder") if name.startswith(f"model.{part}")), "embeddings")
-            parts[part] += math.prod(shape)
+        part = next((part for part in ("encoder", "decoder") if name.startswith(part)), "embeddings")
+        parts[part] += math.prod(shape)
     return parts
 
 
