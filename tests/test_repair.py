@@ -14,9 +14,11 @@ from mtformer.data.clean.checkup import check
 from mtformer.data.clean.diacritics import without_diacritics
 from mtformer.data.clean.repair import Letters, decoded, without_markup
 from mtformer.data.clean.report import as_text, write_clean
+from mtformer.data.clean.rules import is_damaged
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.text.lines import read_lines, without_escapes
+from mtformer.text.pairs import SentencePair
 
 ANY = Letters(())
 
@@ -51,6 +53,23 @@ def test_utf8_that_was_read_in_another_encoding_is_decoded(read: str, times: int
     if all(character.isprintable() or "\x80" <= character <= "\x9f" for character in broken):
         assert decoded(broken, "de", ANY) == text
     assert decoded(text, "de", ANY) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Das ist für uns.", "Es heißt so.", "Über uns", "pán Šmíd", "żółw i źdźbło", "sú to žabky", "på gården", "Mają"],
+)
+def test_letters_of_utf8_that_was_read_as_windows_1250_are_found_one_by_one(text: str) -> None:
+    broken = text.encode().decode("sloppy-windows-1250")
+    assert is_damaged(SentencePair("x", broken))
+    assert decoded(broken, "de", ANY) == text
+    assert not is_damaged(SentencePair("x", text))
+
+
+@pytest.mark.parametrize("text", ["Ăştia sunt.", "CĂŞTIG", "PÓŁ", "HĹŻA", "Ăn cơm", "sehr groß…"])
+def test_letters_that_only_look_like_utf8_in_windows_1250_stay(text: str) -> None:
+    assert not is_damaged(SentencePair("x", text))
+    assert decoded(text, "ro", ANY) == text
 
 
 @pytest.mark.parametrize(

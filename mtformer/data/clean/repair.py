@@ -7,7 +7,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
+import ftfy.bad_codecs  # noqa: F401 (registers the encodings "sloppy-…", in which every byte is a character)
 from ftfy import fix_encoding
+from ftfy.badness import is_bad
 from ftfy.fixes import fix_c1_controls
 
 from mtformer.text.languages import base_language
@@ -28,6 +30,9 @@ _TAG = re.compile(  # not the middle of a<b and c>d
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
+_CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
+# Letters of two bytes, such as "ü" and "ą", read as Windows-1250; in a word, which has no capital there.
+_READ_AS_1250 = re.compile(f"(?<=[a-z])[ĂÄĹ][{_CONTINUED}]|[ĂÄĹ][ĄĽŁŚśŠŞŤŹŻŽ](?=[a-z])")
 _TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
 _OF_MANY_CHARACTERS = ("euc_jp", "cp932", "cp949", "cp950", "gb18030")  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
@@ -126,7 +131,16 @@ def decoded(text: str, language: str, letters: Letters) -> str:
         if code_page not in _OF_MANY_CHARACTERS and not letters.are_usual(found):
             return text
         text = found
-    return fix_c1_controls(fix_encoding(text))
+    text = fix_encoding(text)
+    if _READ_AS_1250.search(text):
+        with suppress(UnicodeError):
+            text = text.encode("sloppy-windows-1250").decode()
+    return fix_c1_controls(text)
+
+
+def is_mojibake(text: str) -> bool:
+    """Tell whether a text was decoded with the wrong encoding, also where ``ftfy`` is not sure of Windows-1250."""
+    return is_bad(text) or _READ_AS_1250.search(text) is not None
 
 
 class Change(NamedTuple):

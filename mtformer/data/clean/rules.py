@@ -10,10 +10,8 @@ from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 
-from ftfy.badness import is_bad
-
 from mtformer.data.clean.language import LanguageTest
-from mtformer.data.clean.repair import MAYBE_MARKUP, without_markup
+from mtformer.data.clean.repair import MAYBE_MARKUP, is_mojibake, without_markup
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.number_words import LARGEST_SMALL
@@ -226,4 +224,4 @@ def is_damaged(pair: SentencePair) -> bool:
 def _is_damaged(text: str) -> bool:
     if _CONTROL.search(text):
         return True
-    return not text.isascii() and _MAYBE_MOJIBAKE.search(text) is not None and is_bad(text)
+    return not text.isascii() and _MAYBE_MOJIBAKE.search(text) is not None and is_mojibake(text)
