@@ -17,7 +17,7 @@ from mtformer.data.clean.line_lengths import aligned_by_lengths, are_surely_alig
 from mtformer.data.clean.passages import Passage, Slip, slips_of
 from mtformer.data.clean.realign import RealignedText, aligned
 from mtformer.data.held_out import held_out_share, is_apart
-from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
+from mtformer.data.sources.parallel import ParallelText, Reservoir, Versions, file_version, source_name
 from mtformer.data.store import Portion, text_portions
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
@@ -124,6 +124,7 @@ class SourceCheck:
         part: the source by itself.
         use: ``train``, ``valid`` or ``test``.
         filters: the rules to check it with.
+        versions: of its files when the check began.
         n_pairs: how many pairs it has.
         n_lost: how many more it had before it was realigned: those of sources without a translation.
         blank: lines that contain no pair.
@@ -138,6 +139,7 @@ class SourceCheck:
     part: ParallelText
     use: str
     filters: Filters
+    versions: Versions = field(default_factory=dict)
     n_pairs: int = 0
     n_lost: int = 0
     blank: Drops = field(default_factory=Drops)
@@ -299,7 +301,10 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
         )
         for source in sources
     }
-    checked = [SourceCheck(part, "train", filters[part.languages]) for part in parts]
+    checked = [
+        SourceCheck(part, "train", filters[part.languages], source.versions)
+        for part, source in zip(parts, sources, strict=True)
+    ]
     for _ in _judged(checked, "checking the realigned text"):
         pass
     for source, again in zip(sources, checked, strict=True):
@@ -341,7 +346,7 @@ def _checks(data: DataConfig) -> Iterator[SourceCheck]:
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
         for part in ParallelText(sources, data.src_lang, data.tgt_lang, lenient=use == "train").parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
-            yield SourceCheck(part, use, filters)
+            yield SourceCheck(part, use, filters, {path: file_version(path) for path in part.files})
 
 
 def _judge(filters: Sequence[Filters], portion: Portion) -> Judgement:

@@ -20,6 +20,7 @@ from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.line_lengths import UNRELATED
 from mtformer.data.clean.repair import Change
+from mtformer.data.sources.parallel import require_same
 from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
@@ -233,11 +234,9 @@ def _divide(
     source: SourceCheck, sides: list[IO[str]], rejected: IO[str], moved: IO[str], changed: IO[str]
 ) -> Counter[str]:
     """Write each pair of a source to the good or the rejected ones, and count them."""
-    text = source.realigned
-    joined, rules, n_read, counts = text.joined(), iter(source.rules.tolist()), 0, Counter[str]()
+    joined, rules, counts = source.realigned.joined(), iter(source.rules.tolist()), Counter[str]()
     misaligned = source.filters.names.index(MISALIGNED)
     while chunk := list(islice(joined, _AT_ONCE)):
-        n_read += len(chunk)
         judged = [
             (src, tgt, misaligned) if tgt is None else (src._replace(tgt=tgt.tgt), tgt, next(rules, -1))
             for src, tgt in chunk
@@ -261,8 +260,7 @@ def _divide(
             if tgt and (tgt.src, tgt.line) != (example.src, example.line):
                 print(source.name, example.line, tgt.line, *_cells(*pair), sep="\t", file=moved)
                 counts["realigned"] += 1
-    if n_read != text.n_pairs:
-        raise UserError(f"{source.name} has changed while it was checked: check it again")
+    require_same(source.versions)
     return counts
 
 
