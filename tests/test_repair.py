@@ -66,6 +66,12 @@ def test_letters_of_utf8_that_was_read_as_windows_1250_are_found_one_by_one(text
     assert not is_damaged(SentencePair("x", text))
 
 
+@pytest.mark.parametrize("text", ["one\vtwo", "one\r\ftwo", "one\x1ftwo"])
+def test_breaks_of_lines_pages_and_fields_become_spaces(text: str) -> None:
+    assert is_damaged(SentencePair("x", text))
+    assert decoded(text, "en", ANY) == "one two"
+
+
 @pytest.mark.parametrize("text", ["Ăştia sunt.", "CĂŞTIG", "PÓŁ", "HĹŻA", "Ăn cơm", "sehr groß…"])
 def test_letters_that_only_look_like_utf8_in_windows_1250_stay(text: str) -> None:
     assert not is_damaged(SentencePair("x", text))

@@ -30,6 +30,7 @@ _TAG = re.compile(  # not the middle of a<b and c>d
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
+_BREAKS = re.compile("[\v\f\r\x1c-\x1f]+")  # of lines, pages and fields, as word processors and spreadsheets have
 _CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
 # Letters of two bytes, such as "ü" and "ą", read as Windows-1250; in a word, which has no capital there.
 _READ_AS_1250 = re.compile(f"(?<=[a-z])[ĂÄĹ][{_CONTINUED}]|[ĂÄĹ][ĄĽŁŚśŠŞŤŹŻŽ](?=[a-z])")
@@ -116,9 +117,12 @@ def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
 def decoded(text: str, language: str, letters: Letters) -> str:
     """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1.
 
+    Control characters that break lines become spaces, as when the text is tokenized.
+
     Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode. If most characters
     beyond ASCII are UTF-8, the others are damaged and stay; so do those that would become unusual letters: "Dvoøák".
     """
+    text = _BREAKS.sub(" ", text)
     if text.isascii():
         return text
     n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
