@@ -286,6 +286,18 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
         ["435 million", "10:15"],
         "434 million, 10:15",
     ),
+    (
+        "zh-en",
+        "三点五万亿，三点五英里，晚上八点五万人，下午三点五公里，八点五平台，两点三英雄",
+        ["3.5 trillion", "3.5 miles"],
+        "3.5 trillion, 3 miles",
+    ),
+    (
+        "en-de",
+        "At one point five people left, one point five percent, zero point zero zero zero zero five percent",
+        ["1,5 Prozent", "0,00005 Prozent"],
+        "1 Prozent, 0,00005 Prozent",
+    ),
     ("de-en", "zehn bis zwanzig Kilometer, bis drei Liter", ["10–20 kilometers", "3 liters"], "10 to 20 miles, 3"),
     ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
     (

@@ -78,7 +78,7 @@ def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
 
 
 def larger_spelled_out(text: str, language: str) -> Iterator[Entity]:
-    """Yield the numbers from 13 on, and with a half, that a text spells out; they are as in digits."""
+    """Yield the spelled-out numbers from 13 on, and those with a half or decimals; they are as in digits."""
     for number in find_spelled_numbers(text, language):
         minus = minus_before(text, number.start, number.end)
         digits, start = HYPHEN * bool(minus) + number.value, number.start - len(minus)

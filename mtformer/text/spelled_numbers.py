@@ -55,7 +55,7 @@ def _english() -> _Words:
     another = f"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|{'|'.join(factors)}|point (?:{digit})"
     compound = "-(?!year|month|week|day|hour|minute|page)"  # but a twenty-year-old
     no_decimals = "".join(rf"(?<!{word} )" for word in ("that", "this", "the", "some"))  # at that point twenty men came
-    start = rf"(?<![{LATIN}-])(?<!{no_decimals}point )(?<!few )(?<!several )"
+    start = rf"(?<![{LATIN}-])(?<!{no_decimals}point )(?<!few )(?<!several )(?!(?<=at )one point )"
     pattern = rf"{start}(?:{whole}){ending}(?!['’]?[{LATIN}]|{compound}[{LATIN}]| (?:{another}))"
     signs = (*tens, "teen", "hundred", "thousand", "illion", half)
     values = {**zeros, **units, **teens, **tens, **of_large, half: 0.5}
@@ -92,6 +92,7 @@ def _german() -> _Words:
 def _chinese() -> _Words:
     digits = numbered("零 一 二 三 四 五 六 七 八 九", 0) | {"〇": 0, "两": 2, "兩": 2}
     myriads = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+    trillions = {"万亿": 10**12, "萬億": 10**12}
     numerals = "一二两兩三四五六七八九十百千万萬亿億零〇"
     digit = "[一二两兩三四五六七八九]"
     below_100 = rf"{digit}?十{digit}?"
@@ -102,10 +103,13 @@ def _chinese() -> _Words:
     year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
     # 八点五 may be 8:05; what multiplies it or has a unit, as 八点五公里, is none, and neither is what is beyond 24.
     decimals = f"[点點][零〇一二三四五六七八九]{{1,{_MOST_DECIMALS}}}"
-    unit = "[倍度吨噸斤升级級寸]|[米克](?![饭粒兰拉])|公[里斤分升吨顷]|[毫厘平立英]|海里|[美欧]元|元(?!旦)"
+    # 晚上八点五万人 are 50,000 people at eight.
+    unit = "[倍度吨噸斤升级級寸]|[米克](?![饭粒兰拉])|公[里斤分升吨顷]|[毫厘][米克升]|平[方米]|立方"
+    unit += "|英[里尺寸镑磅亩]|海里|[美欧]元|元(?!旦)"
+    no_time = "(?<![点點午晚晨])(?<![早晚]上)"
     with_decimals = (
-        rf"(?<![点點])(?:{part}|零){decimals}(?:[万萬][亿億]?|[亿億]|(?={unit}))"
-        rf"|(?<![点點])(?:[三四五六七八九]十{digit}?|(?=[^点點]*[百千])(?:{below_10000})){decimals}"
+        rf"{no_time}(?:{part}|零){decimals}(?:{'|'.join(trillions)}|[万萬亿億]|(?={unit}))"
+        rf"|(?<![点點])(?:[三四五六七八九]十{digit}?|(?=[{numerals}]*[百千])(?:{below_10000})){decimals}"
         rf"|{PERCENT_OF}(?:{part}|零){decimals}"
     )
     pattern = (
@@ -116,7 +120,7 @@ def _chinese() -> _Words:
     )
     values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
     signs = ("十", "百", "千", *myriads, "年", "半", "点", "點")
-    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads, ("点", "點"), 10**4, pattern, signs)
+    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads | trillions, ("点", "點"), 10**4, pattern, signs)
 
 
 @lru_cache
@@ -160,7 +164,8 @@ def find_spelled_numbers(text: str, language: str, *, small: bool = False) -> It
         is_vague = of_number[-1] in words.factors and of_number[:-1] in ([], ["a "], ["eine "], ["einer "])
         if small or (is_clear and not is_vague):
             written = text[match.start() : match.end()]
-            yield Number(match.start(), written, str(value if value % 1 else int(value)).replace(".", POINT))
+            digits = f"{value:.{_MOST_DECIMALS}f}".rstrip("0").rstrip(".")
+            yield Number(match.start(), written, digits.replace(".", POINT))
 
 
 def _value(parts: list[str], words: _Words) -> float:
