@@ -316,7 +316,9 @@ class Config(Section):
 
     @classmethod
     def of_run(cls, saved: Any) -> Self:
-        """Return the config that a run has saved, without settings that were off and no longer exist.
+        """Return the config that a run has saved, without settings that were off or had no effect.
+
+        Those that were off may no longer exist, and earlier versions took some without effect that are refused now.
 
         Raises:
             ValueError: it is not the config of a run of this version.
@@ -326,6 +328,13 @@ class Config(Section):
             known, given = getattr(part.annotation, "model_fields", {}), sections.get(name)
             if isinstance(given, dict):
                 sections[name] = {key: value for key, value in given.items() if key in known or value}
+        data, training = sections.get("data"), sections.get("training")
+        if isinstance(data, dict) and data.get("terms") is None:
+            data.pop("terms_share", None)
+        if isinstance(data, dict) and isinstance(training, dict) and training.get("max_forgetting") is not None:
+            valid = data.get("valid")
+            if isinstance(valid, list) and not any(isinstance(each, dict) and each.get("general") for each in valid):
+                del training["max_forgetting"]
         return cls.model_validate(sections)
 
     def _contradictions(self) -> Iterator[str]:
