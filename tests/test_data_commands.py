@@ -145,6 +145,10 @@ def test_fetch_leaves_nothing_where_a_source_cannot_be_read_or_a_file_is_in_the_
     assert (broken.status, "not parallel line by line" in broken.stderr) == (2, True)
     assert not (tmp_path / "new").exists()
     (tmp_path / "text.de").write_text("c\nd\n")
+    unnameable = tmp_path / "new" / ("x" * 300)
+    too_long = project.mtformer("data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", unnameable)
+    assert (too_long.status, "cannot make the folder" in too_long.stderr) == (2, True)
+    assert not (tmp_path / "new").exists()
     onto_itself = project.mtformer("data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path)
     assert (onto_itself.status, "text.en exists already" in onto_itself.stderr) == (2, True)
     in_the_way = project.mtformer(

@@ -66,21 +66,22 @@ def fetch(text: str, src_lang: str, tgt_lang: str, folder: Path) -> list[Fetched
 
 @contextlib.contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; if the block raises, remove those of them that are empty.
+    """Make a folder and those above it; if that or the block fails, remove those of them that are empty.
 
     Raises:
         UserError: it cannot be made.
     """
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    new: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
-    try:
+        try:
+            new += (place for place in (folder, *folder.parents) if not place.exists())
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # it is not empty
-            for place in new:
+        for place in new:
+            with contextlib.suppress(OSError):  # it is not empty, or was not made
                 place.rmdir()
         raise
 
