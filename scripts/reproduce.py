@@ -52,9 +52,12 @@ class Recipe:
         return [step.format(seed=seed, run=run) for step in self.steps]
 
 
+RECORDED_WITH = ("search.length_penalty=0.6", "search.length_penalty_offset=5")  # the defaults then
+
+
 def training(config: str, *settings: str) -> str:
     """Return the command that trains a config, with settings of its own, into the folder of a run."""
-    changes = ["training.seed={seed}", "run.dir={run}", "run.name=model", *settings]
+    changes = ["training.seed={seed}", "run.dir={run}", "run.name=model", *RECORDED_WITH, *settings]
     return f"mtformer train configs/{config}.yaml " + " ".join(f"--set {change}" for change in changes)
 
 

@@ -47,7 +47,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 3, "n_best": 3, "length_penalty": 1.0},
     {"beam_size": 4, "n_best": 2, "prefix": [5, 8]},
-    {"beam_size": 2, "forced": [6, 4], "length_penalty_offset": 0},
+    {"beam_size": 2, "forced": [6, 4], "length_penalty_offset": 5},
     {"beam_size": 8, "limit": 3},
     {"beam_size": 3, "repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "min_length": 4},
     {"beam_size": 1, "repetition_penalty": 2.0, "no_repeat_ngram_size": 1, "min_length": 20},

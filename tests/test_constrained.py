@@ -67,7 +67,7 @@ def search(
     limits: Sequence[int],
     k: int,
     *processors: Processor,
-    alpha: float = 0.6,
+    alpha: float = 1.0,
 ) -> list[list[Hypothesis]]:
     options = SearchOptions(beam_size=k, n_best=k, length_penalty=alpha)
     sentences = zip(limits, required, strict=True)
@@ -83,7 +83,7 @@ def likeliest_of_all(seed: int, limit: int, texts: Sequence[str]) -> list[Hypoth
         for ids in filter(lambda ids: contains(ids, texts), product(range(A, len(TOKENS)), repeat=length)):
             log_probs = [float(decoder.log_probs(0, ids[:t])[token]) for t, token in enumerate((*ids, EOS_ID))]
             found.append(Hypothesis(list(ids), log_probs))
-    return sorted(found, key=lambda hypothesis: -hypothesis.score(LengthPenalty(0.6)))
+    return sorted(found, key=lambda hypothesis: -hypothesis.score(LengthPenalty(1.0)))
 
 
 @pytest.mark.parametrize("texts", [["a"], ["ab"], ["a", "a"], ["b a"], ["a", "b"], ["a b"], ["b", "b"]])

@@ -118,8 +118,8 @@ def test_hypotheses_keep_the_probabilities_of_the_model(given: dict[str, Any], b
             factor = given.get("repetition_penalty", 1.0)
             expected = sum((1 - factor) * scores[t] for t in repeated)
             assert hypothesis.penalty == pytest.approx(expected, abs=1e-3)
-            assert hypothesis.score(LengthPenalty(0.6)) == pytest.approx(
-                (sum(scores) - expected) / ((6 + len(hypothesis.ids)) / 6) ** 0.6
+            assert hypothesis.score(LengthPenalty(1.0)) == pytest.approx(
+                (sum(scores) - expected) / (len(hypothesis.ids) + 1)
             )
             assert len(hypothesis.ids) >= given.get("min_length", 0)
             assert len(hypothesis.ids) <= given.get("max_length", 99)
@@ -146,10 +146,10 @@ def test_a_beam_as_wide_as_all_prefixes_finds_the_best_penalized_hypotheses(give
         decoder = RandomDecoder(seed)
         [best] = beam_search(decoder, [3], few, processors)  # stops as soon as nothing can beat these two
         assert best == found[:2]
-        scores = [hypothesis.score(LengthPenalty(0.6)) for hypothesis in found]
+        scores = [hypothesis.score(LengthPenalty(1.0)) for hypothesis in found]
         assert scores == sorted(scores, reverse=True)
         [greedy] = greedy_search(RandomDecoder(seed), 1, processors)
-        assert scores[0] >= greedy.score(LengthPenalty(0.6)) - 1e-6
+        assert scores[0] >= greedy.score(LengthPenalty(1.0)) - 1e-6
 
 
 def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:

@@ -161,7 +161,7 @@ def page(bundles: dict[str, Bundle], opener: Opener, tmp_path_factory: pytest.Te
 
 
 def trace_in(page: Page, name: str, text: str, **request: Any) -> dict[str, Any]:
-    search = {"beam_size": 4, "length_penalty": 0.6} | request.pop("search", {})
+    search = {"beam_size": 4, "length_penalty": 1.0} | request.pop("search", {})
     found: list[dict[str, Any]]
     found = json.loads(page.evaluate("tracesOf", [name, [{"text": text, "search": search, **request}]]))
     return found[0]

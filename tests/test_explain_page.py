@@ -258,6 +258,19 @@ def test_an_empty_translation_is_named(page: Page) -> None:
 
 
 @needs_browser
+def test_the_length_penalty_is_that_of_the_search(page: Page) -> None:
+    formula = """offset => {
+        const before = pageData.search.length_penalty_offset;
+        pageData.search.length_penalty_offset = offset;
+        const text = penaltyFormula(7, 0.6).textContent;
+        pageData.search.length_penalty_offset = before;
+        return text;
+    }"""
+    assert page.evaluate(formula, 0) == "70.6"  # the exponent is raised
+    assert page.evaluate(formula, 5) == "((5 + 7) / 6)0.6"
+
+
+@needs_browser
 def test_a_tap_on_a_phone_pins_the_token_under_the_finger(command: tuple[Path, dict[str, Any]], opener: Opener) -> None:
     with opener(command[0], width=360, height=740, touch=True) as page:
         page.wait_for_selector("#what-if")
@@ -507,7 +520,7 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
     slider.focus()
     page.keyboard.press("Home")
     page.wait_for_function("document.querySelector('.checkpoints tr.chosen').rowIndex === 1")
-    assert explanation["checkpoints"][0]["text"] in shown.locator(".checkpoints tr.chosen").inner_text()
+    assert explanation["checkpoints"][0]["text"] in (shown.locator(".checkpoints tr.chosen").text_content() or "")
     page.get_by_text(OTHER, exact=True).click()  # the other sentence in all sections
     page.wait_for_function("text => document.querySelector('h1').textContent === text", arg=OTHER)
     assert page.locator(".translation").inner_text() == explanation["traces"][1]["target"]["text"]

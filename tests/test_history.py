@@ -92,7 +92,7 @@ def test_what_does_not_influence_the_model_is_not_recorded(project_of_module: Pr
     now = config_of(
         project_of_module,
         *(*overrides, "eval.n_samples=1", "run.name=y", "data.test=[]"),
-        *("search.beam_size=7", "search.length_penalty=1", "search.length_penalty_offset=0"),
+        *("search.beam_size=7", "search.length_penalty=0.6", "search.length_penalty_offset=5"),
     )
     require_same_run(FOLDER, saved, now)
     assert history(saved, now) == saved.config.provenance.changes

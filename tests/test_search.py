@@ -97,7 +97,9 @@ def beam(
     n_best: int | None = None,
     alpha: float = 0.6,
 ) -> list[list[Hypothesis]]:
-    options = SearchOptions(beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha)
+    options = SearchOptions(
+        beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, length_penalty_offset=5
+    )
     return beam_search(decoder, limits, options, rules(limits))
 
 
@@ -133,10 +135,10 @@ def beam_search_of_transformers(decoder: TableDecoder, limit: int, beam_size: in
         ]
         candidates = sorted(candidates, key=lambda one: -one.log_prob)[: 2 * beam_size]
         ended = [Hypothesis(one.ids[:-1], one.token_log_probs) for one in candidates[:beam_size] if one.ids[-1] == EOS]
-        finished = ranked([*finished, *ended], LengthPenalty(alpha))[:beam_size]
+        finished = ranked([*finished, *ended], LengthPenalty(alpha, 5))[:beam_size]
         beams = [one for one in candidates if one.ids[-1] != EOS][:beam_size]
         if len(finished) == beam_size and beams:  # improvement is possible only if the best beam is better as it is
-            best, worst = beams[0].score(LengthPenalty(alpha)), finished[-1].score(LengthPenalty(alpha))
+            best, worst = beams[0].score(LengthPenalty(alpha, 5)), finished[-1].score(LengthPenalty(alpha, 5))
             if best <= worst:
                 break
     return finished
@@ -163,13 +165,13 @@ def assert_same_hypotheses(ours: list[Hypothesis], expected: list[Hypothesis]) -
     ("length", "alpha", "expected"), [(1, 3.0, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (13, 2.0, 9.0), (50, 0.0, 1.0)]
 )
 def test_the_length_penalty_is_that_of_wu_et_al(length: int, alpha: float, expected: float) -> None:
-    assert LengthPenalty(alpha)(length) == pytest.approx(expected)
+    assert LengthPenalty(alpha, 5)(length) == pytest.approx(expected)
 
 
 def test_without_an_offset_the_length_itself_divides_scores() -> None:
-    assert [LengthPenalty(1.0, 0)(7), LengthPenalty(2.0, 0)(3), LengthPenalty(1.0, 1)(7)] == [7.0, 9.0, 4.0]
+    assert [LengthPenalty(1.0)(7), LengthPenalty(2.0)(3), LengthPenalty(1.0, 1)(7)] == [7.0, 9.0, 4.0]
     short, long = Hypothesis([1], [-0.4, -0.6]), Hypothesis([1, 1, 1], [-0.5, -0.5, -0.5, -0.4])
-    assert ranked([long, short], LengthPenalty(1.0)) == [short, long]  # -1.0 / (7/6), -1.9 / (9/6)
+    assert ranked([long, short], LengthPenalty(1.0, 5)) == [short, long]  # -1.0 / (7/6), -1.9 / (9/6)
     assert ranked([short, long], LengthPenalty(1.0, 0)) == [long, short]  # -1.0 / 2, -1.9 / 4
 
 
@@ -180,9 +182,9 @@ def test_hypotheses_are_ranked_by_score_and_equal_ones_by_their_ids() -> None:
         of_probabilities([C], 1, 1),
     )
     assert ranked([second, best, first], LengthPenalty(0.0)) == [best, first, second]
-    assert ranked([second, first], LengthPenalty(1.0)) == [first, second]
+    assert ranked([second, first], LengthPenalty(1.0, 5)) == [first, second]
     assert first.log_prob == pytest.approx(math.log(0.25))
-    assert first.score(LengthPenalty(1.0)) == pytest.approx(math.log(0.25) / (8 / 6))
+    assert first.score(LengthPenalty(1.0, 5)) == pytest.approx(math.log(0.25) / (8 / 6))
 
 
 def test_greedy_search_takes_the_likeliest_token_each_time_until_eos() -> None:
@@ -229,7 +231,7 @@ def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
     [found] = beam(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
     # ln 0.24 / (8/6)³ = -0.602 is better than ln 0.36 / (7/6)³ = -0.643.
     assert [hypothesis.ids for hypothesis in found] == [[A, A], [B]]
-    assert found[0].score(LengthPenalty(3.0)) == pytest.approx(-0.602, abs=1e-3)
+    assert found[0].score(LengthPenalty(3.0, 5)) == pytest.approx(-0.602, abs=1e-3)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
@@ -259,7 +261,7 @@ def test_one_beam_is_never_worse_than_greedy_search() -> None:
     expected = greedy(RandomDecoder(*range(300)), limits)
     found = beam(RandomDecoder(*range(300)), limits, beam_size=1)
     assert all(
-        best.score(LengthPenalty(0.6)) > one.score(LengthPenalty(0.6)) - 1e-5
+        best.score(LengthPenalty(0.6, 5)) > one.score(LengthPenalty(0.6, 5)) - 1e-5
         for [best], one in zip(found, expected, strict=True)
     )
 
@@ -301,7 +303,7 @@ def test_equal_hypotheses_come_in_the_same_order_alone_and_in_a_batch() -> None:
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 def test_the_n_best_are_sorted_distinct_and_at_most_as_many_as_the_beams(beam_size: int) -> None:
     for hypotheses in beam(RandomDecoder(*range(60)), [6] * 60, beam_size=beam_size, alpha=1.0):
-        scores = [hypothesis.score(LengthPenalty(1.0)) for hypothesis in hypotheses]
+        scores = [hypothesis.score(LengthPenalty(1.0, 5)) for hypothesis in hypotheses]
         assert 1 <= len(hypotheses) <= beam_size
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
@@ -344,7 +346,7 @@ def test_padding_and_batch_mates_never_change_what_is_found(beam_size: int) -> N
         together = candidates(engine, requests(texts, limits), options)
         for text, limit, hypotheses in zip(texts, limits, together, strict=True):
             [alone] = candidates(engine, [request(text, limit)], options)
-            assert_same_hypotheses(ranked(hypotheses, LengthPenalty(0.6)), ranked(alone, LengthPenalty(0.6)))
+            assert_same_hypotheses(ranked(hypotheses, LengthPenalty(1.0)), ranked(alone, LengthPenalty(1.0)))
 
 
 def test_finished_sentences_leave_the_batch() -> None:
@@ -398,7 +400,7 @@ def test_a_forced_prefix_is_continued_as_exhaustive_search_would() -> None:
     forced = ForcePrefixes([[B]], torch.device("cpu"))
     for seed in range(5):
         expected = [h for h in exhaustive_search(RandomDecoder(seed), 3, 0.6) if h.ids[:1] == [B]]
-        options = SearchOptions(beam_size=13, n_best=9)
+        options = SearchOptions(beam_size=13, n_best=9, length_penalty=0.6, length_penalty_offset=5)
         [found] = beam_search(RandomDecoder(seed), [3], options, [*rules([3]), forced])
         assert_same_hypotheses(found, expected[:9])
 

@@ -26,14 +26,15 @@ class LengthPenalty(NamedTuple):
     """
 
     alpha: float
-    offset: int = 5
+    offset: int = 0
 
     def __call__(self, length: int) -> float:
         """Return ((offset + length) / (offset + 1))^alpha (Wu et al. 2016, equation 14); ``length`` counts EOS."""
         return ((self.offset + length) / (self.offset + 1.0)) ** self.alpha
 
     def __str__(self) -> str:
-        return f"(({self.offset} + length) / {self.offset + 1})^{self.alpha:g}"
+        length = f"(({self.offset} + length) / {self.offset + 1})" if self.offset else "length"
+        return f"{length}^{self.alpha:g}"
 
 
 class SearchConfig(Section):
@@ -41,11 +42,11 @@ class SearchConfig(Section):
 
     beam_size: int = Field(default=4, ge=1, le=_MAX_BEAM_SIZE)
     """Hypotheses kept at each step; 1 is greedy search."""
-    length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
-    """The exponent alpha of Wu et al. 2016; larger means longer translations."""
-    length_penalty_offset: int = Field(default=5, ge=0, le=100)
-    """The number that Wu et al. add to lengths; with 0, scores are divided by the length to the power of alpha, as in
-    Hugging Face, Marian and fairseq."""
+    length_penalty: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False)
+    """The exponent of the length that scores are divided by; larger means longer translations."""
+    length_penalty_offset: int = Field(default=0, ge=0, le=100)
+    """A number added to lengths: 0, as in Hugging Face, Marian and fairseq, or 5, as in Wu et al. 2016 and, with a
+    `length_penalty` of 0.6, in the paper."""
     max_length_factor: float = Field(default=2.0, gt=0, le=100)
     """A translation may have this many tokens for each source token, plus `max_length_offset`."""
     max_length_offset: int = Field(default=20, ge=1, le=10_000)

@@ -48,8 +48,8 @@ function treeSection(trace, search) {
       "p",
       {},
       say(
-        "Longer translations have lower probability. So the score divides the log probability by the length penalty {formula} with α = {alpha} (Wu et al. 2016, equation 14).",
-        { formula: formulaNode(say("((5 + length) / 6)^α")), alpha: String(search.length_penalty) },
+        "Longer translations have lower probability. So the score divides the log probability by the length penalty {formula} with α = {alpha} (after Wu et al. 2016, equation 14).",
+        { formula: penaltyFormula(say("length"), "α"), alpha: String(search.length_penalty) },
       ),
     ),
     finishedTable(trace, search),
@@ -241,6 +241,12 @@ function finishedTable(trace, search) {
   ];
 }
 
+/** The length penalty: a power of the length, or as in the paper, of (5 + length) / 6. */
+function penaltyFormula(length, alpha) {
+  const { length_penalty_offset: offset } = pageData.search;
+  return formulaNode(`${offset ? `((${offset} + ${length}) / ${offset + 1})` : length}^${alpha}`);
+}
+
 function finishedRow(one, search) {
   return el(
     "tr",
@@ -252,7 +258,7 @@ function finishedRow(one, search) {
     el(
       "td",
       { class: "number" },
-      el("span", {}, formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`)),
+      el("span", {}, penaltyFormula(one.length, search.length_penalty)),
       " ",
       el("span", {}, `= ${number(one.penalty)}`),
     ),
