@@ -96,9 +96,10 @@ def beam(
     beam_size: int,
     n_best: int | None = None,
     alpha: float = 0.6,
+    offset: int = 5,
 ) -> list[list[Hypothesis]]:
     options = SearchOptions(
-        beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, length_penalty_offset=5
+        beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha, length_penalty_offset=offset
     )
     return beam_search(decoder, limits, options, rules(limits))
 
@@ -135,10 +136,10 @@ def beam_search_of_transformers(decoder: TableDecoder, limit: int, beam_size: in
         ]
         candidates = sorted(candidates, key=lambda one: -one.log_prob)[: 2 * beam_size]
         ended = [Hypothesis(one.ids[:-1], one.token_log_probs) for one in candidates[:beam_size] if one.ids[-1] == EOS]
-        finished = ranked([*finished, *ended], LengthPenalty(alpha, 5))[:beam_size]
+        finished = ranked([*finished, *ended], LengthPenalty(alpha))[:beam_size]
         beams = [one for one in candidates if one.ids[-1] != EOS][:beam_size]
         if len(finished) == beam_size and beams:  # improvement is possible only if the best beam is better as it is
-            best, worst = beams[0].score(LengthPenalty(alpha, 5)), finished[-1].score(LengthPenalty(alpha, 5))
+            best, worst = beams[0].score(LengthPenalty(alpha)), finished[-1].score(LengthPenalty(alpha))
             if best <= worst:
                 break
     return finished
@@ -172,7 +173,7 @@ def test_without_an_offset_the_length_itself_divides_scores() -> None:
     assert [LengthPenalty(1.0)(7), LengthPenalty(2.0)(3), LengthPenalty(1.0, 1)(7)] == [7.0, 9.0, 4.0]
     short, long = Hypothesis([1], [-0.4, -0.6]), Hypothesis([1, 1, 1], [-0.5, -0.5, -0.5, -0.4])
     assert ranked([long, short], LengthPenalty(1.0, 5)) == [short, long]  # -1.0 / (7/6), -1.9 / (9/6)
-    assert ranked([short, long], LengthPenalty(1.0, 0)) == [long, short]  # -1.0 / 2, -1.9 / 4
+    assert ranked([short, long], LengthPenalty(1.0)) == [long, short]  # -1.0 / 2, -1.9 / 4
 
 
 def test_hypotheses_are_ranked_by_score_and_equal_ones_by_their_ids() -> None:
@@ -249,7 +250,7 @@ def test_a_beam_as_wide_as_all_translations_equals_exhaustive_search(max_length:
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
 def test_the_search_finds_what_that_of_transformers_finds(alpha: float, beam_size: int) -> None:
     limits = [seed % 7 for seed in range(100)]
-    together = beam(RandomDecoder(*range(100)), limits, beam_size=beam_size, n_best=1, alpha=alpha)
+    together = beam(RandomDecoder(*range(100)), limits, beam_size=beam_size, n_best=1, alpha=alpha, offset=0)
     for seed, [best] in enumerate(together):
         expected = beam_search_of_transformers(RandomDecoder(seed), limits[seed], beam_size, alpha)
         assert_same_hypotheses([best], expected[:1])

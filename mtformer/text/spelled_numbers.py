@@ -101,9 +101,9 @@ def _chinese() -> _Words:
     part = f"(?:{below_10000}|{digit})"
     large = f"(?:{part}[亿億]零?(?:{part}[万萬])?|{part}[万萬])(?:零?(?:{below_10000})|零{digit})?"
     year = "[一二三四五六七八九][一二三四五六七八九零〇]{3}(?=年)"
-    # 八点五 may be 8:05; what multiplies it or has a unit, as 八点五公里, is none, and neither is what is beyond 24.
+    # 八点五 alone may be the time 8:05. It is a decimal before a factor or a unit, as in 八点五公里, and from 25 on,
+    # but not after a time of day: 晚上八点五万人 is 50,000 people at eight.
     decimals = f"[点點][零〇一二三四五六七八九]{{1,{_MOST_DECIMALS}}}"
-    # 晚上八点五万人 are 50,000 people at eight.
     unit = "[倍度吨噸斤升级級寸]|[米克](?![饭粒兰拉])|公[里斤分升吨顷]|[毫厘][米克升]|平[方米]|立方"
     unit += "|英[里尺寸镑磅亩]|海里|[美欧]元|元(?!旦)"
     no_time = "(?<![点點午晚晨])(?<![早晚]上)"
