@@ -166,7 +166,7 @@ async def open_loop(url: str, pair: Sequence[str], texts: Sequence[str], per_sec
 def serving(model: Path, precision: str) -> Iterator[tuple[str, psutil.Process]]:
     """Start the server, and yield its address and its process."""
     command = [*MTFORMER, "serve", str(model), "--port", "0", "--precision", precision]
-    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as process:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             found = None
             while found is None and process.poll() is None:

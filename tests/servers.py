@@ -143,7 +143,7 @@ def head(*lines: str) -> bytes:
 def limited(key_file: Path, name: str, **limits: int) -> str:
     """Add a key with limits to a file, and return it."""
     key = add_key(key_file, name)
-    stored = json.loads(key_file.read_text())
+    stored = json.loads(key_file.read_text(encoding="utf-8"))
     stored[name] |= limits
-    key_file.write_text(json.dumps(stored))
+    key_file.write_text(json.dumps(stored), encoding="utf-8")
     return key

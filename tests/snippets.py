@@ -134,7 +134,7 @@ def main() -> None:
     if len(sys.argv) == 1:
         print("\n".join(snippets()))
         return
-    pairs = list(zip(snippets(), Path(sys.argv[1]).read_text().splitlines(), strict=True))
+    pairs = list(zip(snippets(), Path(sys.argv[1]).read_text(encoding="utf-8").splitlines(), strict=True))
     kept = sum(marks_of(text) == marks_of(translation) for text, translation in pairs)
     well_formed = [is_well_formed(translation) for text, translation in pairs if is_well_formed(text)]
     print(f"{kept} of {len(pairs)} translations have all marks; of {len(well_formed)} well-formed snippets, "

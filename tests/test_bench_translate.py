@@ -106,7 +106,7 @@ def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path, in_this_
     assert status == 1  # because a system failed
     assert "joeynmt is not installed: scripts/peers/install" in err
     [log] = re.findall(r"^round 1, beam 1, opennmt: failed with status 3; see (.+)$", err, re.MULTILINE)
-    assert Path(log).read_text() == "out of order\n"
+    assert Path(log).read_text(encoding="utf-8") == "out of order\n"
     assert "beam 1: 4 lines of small at once, 2 one by one" in out
     [row] = re.findall(r"^\| torch \|.*$", out, re.MULTILINE)
     cells = [cell.strip() for cell in row.strip("|").split("|")]

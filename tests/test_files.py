@@ -107,14 +107,14 @@ def target_on_small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iter
 
 def write_half_and_fail(error: BaseException) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        path.write_text(NEW[:5])
+        path.write_text(NEW[:5], encoding="utf-8")
         raise error
 
     return write
 
 
 def write_much_text(path: Path) -> None:
-    path.write_text("much" * 50_000)
+    path.write_text("much" * 50_000, encoding="utf-8")
 
 
 def write_much_safetensors(path: Path) -> None:
@@ -140,7 +140,7 @@ def test_of_two_processes_that_write_at_once_the_first_to_finish_writes_and_the_
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_while_another_does(path: Path) -> None:
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8") as file:
             file.write(OLD)
             file.flush()
             with monkeypatch.context() as other:
@@ -219,7 +219,7 @@ def test_a_file_where_a_folder_is_needed_is_told_in_a_sentence(tmp_path: Path) -
 
 
 def write_in_two_halves(path: Path) -> None:
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.write(NEW[:5])
         file.flush()
         os.fsync(file.fileno())  # an operation that a power cut can come before

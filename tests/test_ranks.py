@@ -201,7 +201,7 @@ def test_two_machines_train_as_one_process_does(two_hosts: list[str], tmp_path: 
 
 def run_on_host(number: int, name: str, folder: Path, command: list[str]) -> None:
     [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if link["ifname"] != "lo"]
-    with Path("/run/netns", name).open() as namespace:
+    with Path("/run/netns", name).open(encoding="utf-8") as namespace:
         assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
     os.environ["GLOO_SOCKET_IFNAME"] = interface
     first = {"rdzv_backend": "static", "rdzv_endpoint": "10.77.0.1:29500", "rdzv_configs": {"rank": number}}

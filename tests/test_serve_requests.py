@@ -51,9 +51,9 @@ def detected(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 def limited(path: Path, **limits: int) -> dict[str, str]:
     """Write a file of keys with one that has limits, and return the header that has it."""
     key = add_key(path, "ada")
-    stored = json.loads(path.read_text())
+    stored = json.loads(path.read_text(encoding="utf-8"))
     stored["ada"] |= limits
-    path.write_text(json.dumps(stored))
+    path.write_text(json.dumps(stored), encoding="utf-8")
     return {"Authorization": f"Bearer {key}"}
 
 

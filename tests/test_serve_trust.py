@@ -76,9 +76,9 @@ def test_a_glossary_belongs_to_its_key(bundle: Path, key_file: Path, tmp_path: P
 
 def test_the_file_of_keys_has_hashes_and_only_its_owner_can_read_it(key_file: Path) -> None:
     key = add_key(key_file, "ada")
-    stored = json.loads(key_file.read_text())
+    stored = json.loads(key_file.read_text(encoding="utf-8"))
     assert stored == {"ada": {"sha256": hashlib.sha256(key.encode()).hexdigest()}}
-    assert key not in key_file.read_text()
+    assert key not in key_file.read_text(encoding="utf-8")
     if os.name != "nt":
         assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     second = add_key(key_file, "bob")
@@ -100,7 +100,7 @@ def test_the_file_of_keys_has_hashes_and_only_its_owner_can_read_it(key_file: Pa
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
 def test_a_file_of_keys_that_cannot_be_used(key_file: Path, text: str | None, mode: int, problem: str) -> None:
     if text is not None:
-        key_file.write_text(text)
+        key_file.write_text(text, encoding="utf-8")
         key_file.chmod(mode)
     with pytest.raises(UserError, match=problem):
         Keys.read(key_file)

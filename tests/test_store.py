@@ -456,7 +456,7 @@ def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to
     project: Project, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_cache.parent.mkdir()
-    own_cache.write_text("a file")
+    own_cache.write_text("a file", encoding="utf-8")
     result = project.mtformer("train", project.config)
     assert result.status == 1
     assert f"cannot write the cache {own_cache}" in result.stderr and "$XDG_CACHE_HOME" in result.stderr

@@ -72,7 +72,8 @@ def _timed(translate: Translate, lines: list[str]) -> tuple[float, list[str]]:
 
 def _peak_mib() -> int:
     """Read the peak memory of this process; that of ``getrusage`` includes the process that started it."""
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    [line] = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) // 1024
 
 

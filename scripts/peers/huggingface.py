@@ -32,7 +32,7 @@ SHAPE = {
 
 def length_sorted_batches() -> list[list[tuple[list[int], list[int]]]]:
     """Fill batches of at most 4,096 tokens, padding included, with pairs of similar length."""
-    pairs = json.loads(Path("train.json").read_text())
+    pairs = json.loads(Path("train.json").read_text(encoding="utf-8"))
     pairs.sort(key=lambda pair: (max(map(len, pair)), len(pair[1])))
     batches: list[list[tuple[list[int], list[int]]]] = []
     batch: list[tuple[list[int], list[int]]] = []
@@ -118,7 +118,7 @@ def main() -> None:
         for batch in batches[: int(sys.argv[1])]:
             training.step(batch)
     else:
-        follow(json.loads(Path(sys.argv[1]).read_text()))
+        follow(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
 
 
 main()
