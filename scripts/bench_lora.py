@@ -63,6 +63,7 @@ def measure(arm: str, scale: int, n_updates: int, n_sentences: int) -> None:
         max_tokens=n_sentences * LENGTH,
         learning_rate=1e-4,
         warmup_steps=0,
+        weight_decay=0.01,
         early_stopping_patience=None,
     )
     n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())

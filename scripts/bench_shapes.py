@@ -78,6 +78,7 @@ def train(corpus: Corpus, model_name: str, precision: Literal["fp32", "bf16"], a
         max_tokens=MAX_TOKENS,
         learning_rate=1e-4,
         warmup_steps=0,
+        weight_decay=0.01,
         optimizer="adamw",
         precision=precision,
         early_stopping_patience=None,

@@ -58,10 +58,9 @@ N_STEPS = 48  # of a translation; the cache has room for 64
 
 def settings(precision: str, **given: object) -> ResolvedTraining:
     """Return settings of training."""
-    chosen = {"max_tokens": 1024, "learning_rate": 1e-3, "warmup_steps": 0, "early_stopping_patience": None}
-    return ResolvedTraining.model_validate(
-        chosen | {"optimizer": "adamw", "precision": precision, "threads": 1} | given
-    )
+    chosen = {"max_tokens": 1024, "optimizer": "adamw", "learning_rate": 1e-3, "warmup_steps": 0, "weight_decay": 0.01}
+    chosen |= {"early_stopping_patience": None, "precision": precision, "threads": 1}
+    return ResolvedTraining.model_validate(chosen | given)
 
 
 def make_model(config: ModelConfig, vocab_size: int, device: torch.device) -> Transformer:

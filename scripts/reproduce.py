@@ -52,7 +52,11 @@ class Recipe:
         return [step.format(seed=seed, run=run) for step in self.steps]
 
 
-RECORDED_WITH = ("search.length_penalty=0.6", "search.length_penalty_offset=5")  # the defaults then
+RECORDED_WITH = (  # the defaults then
+    "training.weight_decay=0.01",
+    "search.length_penalty=0.6",
+    "search.length_penalty_offset=5",
+)
 
 
 def training(config: str, *settings: str) -> str:

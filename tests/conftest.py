@@ -172,6 +172,7 @@ def training_settings(**given: object) -> ResolvedTraining:
         "learning_rate": 0.001,
         "warmup_steps": 0,
         "optimizer": "adamw",
+        "weight_decay": 0.01,
         "precision": "fp32",
         "early_stopping_patience": None,
     }

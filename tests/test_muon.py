@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from conftest import training_settings
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.config import ModelConfig
 from mtformer.model.lora import stacked_matrices
 from mtformer.model.transformer import Transformer
 from mtformer.training.muon import Muon, orthogonalize
@@ -110,7 +111,7 @@ def test_the_model_says_which_weights_stack_matrices(feed_forward: str) -> None:
 
 def test_each_projection_of_a_model_gets_an_orthogonal_update_of_the_same_size() -> None:
     model = make_model("swiglu")
-    [_, muon] = make_optimizers(model, TrainingConfig(optimizer="muon", weight_decay=0.0))
+    [_, muon] = make_optimizers(model, training_settings(optimizer="muon", weight_decay=0.0))
     muon.param_groups[0]["lr"] = RATE
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():

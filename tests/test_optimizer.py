@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 import torch
+from conftest import training_settings
 from torch import nn
 
-from mtformer.config import TrainingConfig
+from mtformer.config import ResolvedTraining
 from mtformer.training.optimizer import learning_rate, make_optimizers
 
 rate_at = partial(learning_rate, warmup_share=0.1)
@@ -87,7 +88,7 @@ def test_inverse_sqrt_is_equation_3_of_the_paper(step: int) -> None:
     assert ours == pytest.approx(paper, rel=1e-12)
 
 
-def updated(config: TrainingConfig, *gradients: float) -> dict[str, torch.Tensor]:
+def updated(config: ResolvedTraining, *gradients: float) -> dict[str, torch.Tensor]:
     """Return the parameters of a small model, all 1 at first, after updates with the same gradient everywhere."""
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Embedding(5, 3))
     for parameter in model.parameters():
@@ -103,14 +104,14 @@ def updated(config: TrainingConfig, *gradients: float) -> dict[str, torch.Tensor
 
 
 def test_weight_decay_pulls_on_matrices_only() -> None:
-    for name, parameter in updated(TrainingConfig(weight_decay=0.5), 0.0).items():
+    for name, parameter in updated(training_settings(weight_decay=0.5), 0.0).items():
         expected = 1 - 0.1 * 0.5 if name in ("0.weight", "2.weight") else 1.0
         assert torch.allclose(parameter, torch.full_like(parameter, expected)), name
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
 def test_updates_are_those_of_adam_with_the_constants_of_the_paper(optimizer: str) -> None:
-    config = TrainingConfig.model_validate({"optimizer": optimizer, "weight_decay": 0.5 if optimizer == "adam" else 0})
+    config = training_settings(optimizer=optimizer, weight_decay=0.5 if optimizer == "adam" else 0.0)
     # Gradients 2 and 0: the moments are 0.2 and 0.08, then 0.18 and 0.0784, and are divided by 1 - β^t.
     second = (0.18 / (1 - 0.9**2)) / math.sqrt(0.0784 / (1 - 0.98**2))
     for name, parameter in updated(config, 2.0, 0.0).items():
@@ -120,7 +121,7 @@ def test_updates_are_those_of_adam_with_the_constants_of_the_paper(optimizer: st
 
 def test_epsilon_is_that_of_the_paper() -> None:
     # With one gradient g the update is the learning rate times g / (|g| + ε): half of it where g is ε itself.
-    for parameter in updated(TrainingConfig(weight_decay=0.0), 1e-9).values():
+    for parameter in updated(training_settings(weight_decay=0.0), 1e-9).values():
         assert torch.allclose(parameter, torch.full_like(parameter, 0.95), atol=1e-4)
 
 
@@ -133,7 +134,7 @@ def test_muon_makes_the_updates_of_the_layers_matrices_orthogonal_and_as_large_a
     model = layered_model()
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     gradients = {name: torch.randn_like(parameter) for name, parameter in before.items()}
-    for optimizer in make_optimizers(model, TrainingConfig(optimizer="muon", weight_decay=0.0)):
+    for optimizer in make_optimizers(model, training_settings(optimizer="muon", weight_decay=0.0)):
         for group in optimizer.param_groups:
             group["lr"] = 0.01
         for name, parameter in model.named_parameters():
@@ -155,7 +156,7 @@ def test_muon_makes_the_updates_of_the_layers_matrices_orthogonal_and_as_large_a
 def test_frozen_parameters_are_left_to_no_optimizer(optimizer: str) -> None:
     model = layered_model()
     model["layers"].requires_grad_(False)
-    optimizers = make_optimizers(model, TrainingConfig.model_validate({"optimizer": optimizer}))
+    optimizers = make_optimizers(model, training_settings(optimizer=optimizer))
     held = {id(parameter) for o in optimizers for group in o.param_groups for parameter in group["params"]}
     assert held == {id(parameter) for parameter in model["embedding"].parameters()}
 
@@ -164,13 +165,14 @@ def test_optimizers_do_not_import_torchs_compiler() -> None:
     code = """
 import sys
 import torch
-from mtformer.config import TrainingConfig
+from mtformer.config import ResolvedTraining
 from mtformer.training.optimizer import make_optimizers
 
 model = torch.nn.ModuleDict({"layers": torch.nn.Linear(2, 2)})
 model["layers"](torch.ones(1, 2)).sum().backward()
+settings = ResolvedTraining.model_construct(weight_decay=0.0, precision="fp32")
 for name in ("adam", "adamw", "muon"):
-    for optimizer in make_optimizers(model, TrainingConfig(optimizer=name)):
+    for optimizer in make_optimizers(model, settings.model_copy(update={"optimizer": name})):
         optimizer.step()
         optimizer.zero_grad()
 sys.exit("torch._dynamo" in sys.modules)

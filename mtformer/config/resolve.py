@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from mtformer.config.data import TokenizerConfig
 from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TrainingConfig
-from mtformer.config.section import PositiveFloat, PositiveInt
+from mtformer.config.section import NonNegativeFloat, PositiveFloat, PositiveInt
 from mtformer.config.sources import PrefixTokens
 from mtformer.support.errors import UserError
 
@@ -22,6 +22,7 @@ _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
 _FINE_TUNED_PAIRS = 2_000  # up to which fine-tuning has the least share of the peak of training from scratch
 _FINE_TUNING_SHARES = 0.2, 1 / 3  # the least and the most (docs/pretrained.md)
+_WEIGHT_DECAY = 0.01  # with AdamW, for trained models, and for much text
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
@@ -34,14 +35,15 @@ class Size(NamedTuple):
     max_tokens: int
     max_epochs: int
     warmup_steps: int
+    weight_decay: float
 
 
 SIZES = (
-    Size(10_000, "tiny", 4_000, 1_024, 30, 200),
-    Size(100_000, "small", 8_000, 2_048, 12, 400),
-    Size(200_000, "small", 16_000, 2_048, 12, 400),
-    Size(2_000_000, "small", 16_000, 4_096, 5, 2_000),
-    Size(float("inf"), "base", 32_000, 8_192, 4, 4_000),
+    Size(10_000, "tiny", 4_000, 1_024, 30, 200, 1.0),
+    Size(100_000, "small", 8_000, 2_048, 12, 400, 0.3),
+    Size(200_000, "small", 16_000, 2_048, 12, 400, _WEIGHT_DECAY),
+    Size(2_000_000, "small", 16_000, 4_096, 5, 2_000, _WEIGHT_DECAY),
+    Size(float("inf"), "base", 32_000, 8_192, 4, 4_000, _WEIGHT_DECAY),
 )
 
 
@@ -65,6 +67,7 @@ class ResolvedTraining(TrainingConfig):
     optimizer: Literal["muon", "adamw", "adam"]
     learning_rate: PositiveFloat
     warmup_steps: int
+    weight_decay: NonNegativeFloat
     precision: Precision
     threads: PositiveInt = 1
     early_stopping_patience: PositiveInt | None
@@ -181,6 +184,8 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
         # Deep models with post-norm need a long warm-up (Xiong et al. 2020).
         "warmup_steps": max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps,
         "learning_rate": _peak_learning_rate(model, optimizer, fine_tuning_share(n_new) if is_tuned else 1),
+        # Decay makes up for little text, but would pull the weights of a trained model away from what it knows.
+        "weight_decay": size.weight_decay if optimizer == "muon" and facts.base is None else _WEIGHT_DECAY,
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs

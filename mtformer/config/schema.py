@@ -15,6 +15,7 @@ from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     BundlePath,
     Language,
+    NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     PositiveOrAuto,
@@ -184,8 +185,9 @@ class TrainingConfig(Section):
     warmup_steps: int | None = Field(default=None, ge=0)
     """The number of warm-up steps, in which the learning rate rises to its peak; at most a tenth of the run, or a third
     with post-norm. Default: by the size of the data, and at least 1,000 with post-norm."""
-    weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
-    """Weight decay of AdamW and Muon, on matrices only."""
+    weight_decay: NonNegativeFloat | None = None
+    """Weight decay of AdamW and Muon, on matrices only; each update multiplies them by one minus its product with the
+    learning rate. Default: by the size of the data with Muon; 0.01 otherwise, and with `init_from`."""
     label_smoothing: Probability = 0.1
     """The share of probability spread over the whole vocabulary."""
     max_grad_norm: PositiveFloat = 1.0

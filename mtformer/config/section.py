@@ -121,6 +121,7 @@ LANGUAGE_CODE = r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$"
 Language = Annotated[str, Field(pattern=LANGUAGE_CODE), AfterValidator(no_country)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Auto = Annotated[Literal["auto"], Tag("[auto]")]
 _number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[number]")

@@ -80,7 +80,8 @@ class Configs:
         values = self._values(name, texts, max_steps=n_steps, keep_best=N_BEST)
         values["data"]["test"] = self._test()
         values |= {"tokenizer": {}, "model": {}}
-        values["training"] |= {"init_from": str(start.absolute()), "learning_rate": None, "warmup_steps": None}
+        values["training"] |= dict.fromkeys(("learning_rate", "warmup_steps", "weight_decay"))
+        values["training"]["init_from"] = str(start.absolute())
         return self._written(name, values)
 
     def sized(self, training: dict[str, Any], size: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from mtformer.config import TrainingConfig
+from mtformer.config import ResolvedTraining
 from mtformer.model.lora import stacked_matrices
 from mtformer.support.processes.threads import Threads
 from mtformer.training.muon import Muon
@@ -33,7 +33,7 @@ class _AdamW(_Adam, torch.optim.AdamW):
 
 
 def make_optimizers(
-    model: nn.Module, config: TrainingConfig, threads: Threads | None = None
+    model: nn.Module, config: ResolvedTraining, threads: Threads | None = None
 ) -> list[torch.optim.Optimizer]:
     """Return the optimizers, which divide the parameters among them; weight decay applies to matrices only.
 
