@@ -29,8 +29,8 @@ SIZING = """## Defaults chosen by the size of the data
 Keys of this table that are not set get their values from the number of training pairs: `max_epochs` if no other limit
 is set, and `warmup_steps` at least 1,000 with post-norm. The values are written to the `config.yaml` of the run.
 
-| training pairs | `preset` | `vocab_size` | `max_tokens` | `max_epochs` | `warmup_steps` | `weight_decay` |
-|---|---|---|---|---|---|---|"""
+| training pairs | `preset` | `vocab_size` | `max_tokens` | `max_epochs` | `warmup_steps` |
+|---|---|---|---|---|---|"""
 
 
 def main() -> None:
@@ -47,8 +47,7 @@ def main() -> None:
     for size in SIZES:
         pairs = "more" if size.max_pairs == math.inf else f"up to {size.max_pairs:,}"
         numbers = (size.vocab_size, size.max_tokens, size.max_epochs, size.warmup_steps)
-        columns = [f"`{size.preset}`", *(f"{number:,}" for number in numbers), f"{size.weight_decay:g}"]
-        print(f"| {pairs} | {' | '.join(columns)} |")
+        print(f"| {pairs} | `{size.preset}` | {' | '.join(f'{number:,}' for number in numbers)} |")
 
 
 def one_line(text: str | None) -> str:

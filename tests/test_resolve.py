@@ -50,15 +50,15 @@ def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: s
 @pytest.mark.parametrize(
     ("n_pairs", "size", "vocab_size", "training", "learning_rate"),
     [  # the paper's peak, d_model^-½ · 4000^-½, times 3 for pre-norm, with Muon
-        (1, TINY, 4_000, (1_024, 30, 200, 1.0), 3 * 0.0013975),
-        (10_000, TINY, 4_000, (1_024, 30, 200, 1.0), 3 * 0.0013975),
-        (10_001, SMALL, 8_000, (2_048, 12, 400, 0.3), 3 * 0.00098821),
-        (100_000, SMALL, 8_000, (2_048, 12, 400, 0.3), 3 * 0.00098821),
-        (100_001, SMALL, 16_000, (2_048, 12, 400, 0.01), 3 * 0.00098821),
-        (200_000, SMALL, 16_000, (2_048, 12, 400, 0.01), 3 * 0.00098821),
-        (200_001, SMALL, 16_000, (4_096, 5, 2_000, 0.01), 3 * 0.00098821),
-        (2_000_000, SMALL, 16_000, (4_096, 5, 2_000, 0.01), 3 * 0.00098821),
-        (2_000_001, BASE, 32_000, (8_192, 4, 4_000, 0.01), 0.00069877),
+        (1, TINY, 4_000, (1_024, 30, 200), 3 * 0.0013975),
+        (10_000, TINY, 4_000, (1_024, 30, 200), 3 * 0.0013975),
+        (10_001, SMALL, 8_000, (2_048, 12, 400), 3 * 0.00098821),
+        (100_000, SMALL, 8_000, (2_048, 12, 400), 3 * 0.00098821),
+        (100_001, SMALL, 16_000, (2_048, 12, 400), 3 * 0.00098821),
+        (200_000, SMALL, 16_000, (2_048, 12, 400), 3 * 0.00098821),
+        (200_001, SMALL, 16_000, (4_096, 5, 2_000), 3 * 0.00098821),
+        (2_000_000, SMALL, 16_000, (4_096, 5, 2_000), 3 * 0.00098821),
+        (2_000_001, BASE, 32_000, (8_192, 4, 4_000), 0.00069877),
     ],
 )
 def test_what_is_left_open_goes_by_the_size_of_the_data(
@@ -66,13 +66,13 @@ def test_what_is_left_open_goes_by_the_size_of_the_data(
     n_pairs: int,
     size: tuple[object, ...],
     vocab_size: int,
-    training: tuple[float, ...],
+    training: tuple[int, int, int],
     learning_rate: float,
 ) -> None:
     config = resolve(load(folder, MINIMAL), Facts(n_pairs))
     chosen = config.training
     assert (size_of(config), config.tokenizer.vocab_size) == (size, vocab_size)
-    assert (chosen.max_tokens, chosen.max_epochs, chosen.warmup_steps, chosen.weight_decay) == training
+    assert (chosen.max_tokens, chosen.max_epochs, chosen.warmup_steps) == training
     assert chosen.learning_rate == pytest.approx(learning_rate, rel=1e-4)
 
 
@@ -115,6 +115,19 @@ def test_optimizer_learning_rate_and_weight_decay_go_by_the_place_of_the_normali
     assert chosen.optimizer == optimizer
     assert chosen.learning_rate == pytest.approx(factor * (4_000 * 128) ** -0.5, rel=1e-4)
     assert chosen.weight_decay == (1.0 if optimizer == "muon" else 0.01)
+
+
+@pytest.mark.parametrize(
+    ("n_pairs", "weight_decay"),
+    [(1, 1.0), (20_000, 1.0), (29_000, 0.69), (160_000, 0.125), (2_000_000, 0.01), (10_000_000, 0.01)],
+)
+def test_weights_decay_more_where_there_is_less_text(folder: Path, n_pairs: int, weight_decay: float) -> None:
+    config = load(folder, MINIMAL)
+    assert resolve(config, Facts(n_pairs)).training.weight_decay == weight_decay
+    base = Base(ModelConfig(d_model=32), TokenizerConfig(vocab_size=345))
+    for is_tuned in (True, False):
+        trained = Facts(n_pairs, base=base._replace(is_tuned=is_tuned), vocab_size=345)
+        assert resolve(config, trained).training.weight_decay == 0.01
 
 
 @pytest.mark.parametrize(("n_pairs", "warmup_steps"), [(100, 1_000), (100_000, 1_000), (2_000_000, 2_000)])
@@ -191,7 +204,7 @@ def test_settings_of_a_bundle_replace_those_of_model_and_tokenizer(folder: Path)
     assert resolved.training.learning_rate == pytest.approx(0.2 * (4_000 * 32) ** -0.5, rel=1e-4)
 
 
-def test_fine_tuning_changes_a_model_little_unless_a_rate_is_set_or_it_has_to_learn_a_language(
+def test_fine_tuning_has_a_small_learning_rate_unless_it_is_set_or_the_model_has_to_learn_a_language(
     folder: Path,
 ) -> None:
     config, base = load(folder, MINIMAL), Base(ModelConfig(d_model=32), TokenizerConfig(vocab_size=345))
@@ -201,7 +214,6 @@ def test_fine_tuning_changes_a_model_little_unless_a_rate_is_set_or_it_has_to_le
         assert resolve(config, facts).training.learning_rate == pytest.approx(peak, rel=1e-4)
         given = load(folder, MINIMAL, "training.learning_rate=0.5")
         assert resolve(given, facts).training.learning_rate == 0.5
-        assert resolve(config, facts).training.weight_decay == 0.01
 
 
 def test_the_learning_rate_of_fine_tuning_grows_with_the_new_pairs_within_limits(folder: Path) -> None:

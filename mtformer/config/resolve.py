@@ -22,7 +22,8 @@ _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
 _FINE_TUNED_PAIRS = 2_000  # up to which fine-tuning has the least share of the peak of training from scratch
 _FINE_TUNING_SHARES = 0.2, 1 / 3  # the least and the most (docs/pretrained.md)
-_WEIGHT_DECAY = 0.01  # with AdamW, for trained models, and for much text
+_LEAST_WEIGHT_DECAY, _MOST_WEIGHT_DECAY = 0.01, 1.0
+_DECAYING_PAIRS = 20_000  # up to which weights decay most (docs/performance.md)
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
@@ -35,15 +36,14 @@ class Size(NamedTuple):
     max_tokens: int
     max_epochs: int
     warmup_steps: int
-    weight_decay: float
 
 
 SIZES = (
-    Size(10_000, "tiny", 4_000, 1_024, 30, 200, 1.0),
-    Size(100_000, "small", 8_000, 2_048, 12, 400, 0.3),
-    Size(200_000, "small", 16_000, 2_048, 12, 400, _WEIGHT_DECAY),
-    Size(2_000_000, "small", 16_000, 4_096, 5, 2_000, _WEIGHT_DECAY),
-    Size(float("inf"), "base", 32_000, 8_192, 4, 4_000, _WEIGHT_DECAY),
+    Size(10_000, "tiny", 4_000, 1_024, 30, 200),
+    Size(100_000, "small", 8_000, 2_048, 12, 400),
+    Size(200_000, "small", 16_000, 2_048, 12, 400),
+    Size(2_000_000, "small", 16_000, 4_096, 5, 2_000),
+    Size(float("inf"), "base", 32_000, 8_192, 4, 4_000),
 )
 
 
@@ -184,8 +184,7 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
         # Deep models with post-norm need a long warm-up (Xiong et al. 2020).
         "warmup_steps": max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps,
         "learning_rate": _peak_learning_rate(model, optimizer, fine_tuning_share(n_new) if is_tuned else 1),
-        # Decay makes up for little text, but would pull the weights of a trained model away from what it knows.
-        "weight_decay": size.weight_decay if optimizer == "muon" and facts.base is None else _WEIGHT_DECAY,
+        "weight_decay": _weight_decay(facts) if optimizer == "muon" else _LEAST_WEIGHT_DECAY,
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs
@@ -216,3 +215,13 @@ def _peak_learning_rate(model: ModelConfig, optimizer: str, share: float) -> flo
     paper = (4_000 * model.d_model) ** -0.5
     factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
     return round(factor * paper * share, 7)
+
+
+def _weight_decay(facts: Facts) -> float:
+    """Return the weight decay for Muon: the less text there is to learn from, the higher.
+
+    With it, the weights average over the updates of some two epochs, whatever the text (Wang and Aitchison 2024). A
+    trained model hardly decays, since it would lose what it knows.
+    """
+    share = 0 if facts.base else _DECAYING_PAIRS / max(_DECAYING_PAIRS, facts.n_pairs)
+    return round(max(_LEAST_WEIGHT_DECAY, share * _MOST_WEIGHT_DECAY), 3)

@@ -187,7 +187,8 @@ class TrainingConfig(Section):
     with post-norm. Default: by the size of the data, and at least 1,000 with post-norm."""
     weight_decay: NonNegativeFloat | None = None
     """Weight decay of AdamW and Muon, on matrices only; each update multiplies them by one minus its product with the
-    learning rate. Default: by the size of the data with Muon; 0.01 otherwise, and with `init_from`."""
+    learning rate. Default with Muon: 20,000 divided by the number of training pairs, at least 0.01 and at most 1.
+    Without Muon, and with `init_from`: 0.01."""
     label_smoothing: Probability = 0.1
     """The share of probability spread over the whole vocabulary."""
     max_grad_norm: PositiveFloat = 1.0

@@ -80,8 +80,7 @@ class Configs:
         values = self._values(name, texts, max_steps=n_steps, keep_best=N_BEST)
         values["data"]["test"] = self._test()
         values |= {"tokenizer": {}, "model": {}}
-        values["training"] |= dict.fromkeys(("learning_rate", "warmup_steps", "weight_decay"))
-        values["training"]["init_from"] = str(start.absolute())
+        values["training"] |= {"init_from": str(start.absolute()), "learning_rate": None, "warmup_steps": None}
         return self._written(name, values)
 
     def sized(self, training: dict[str, Any], size: str | None) -> dict[str, Any]:
@@ -104,8 +103,9 @@ class Configs:
         values["tokenizer"] = self._tokenizer()
         if "max_steps" in training:
             training |= {"max_epochs": None, "max_minutes": None}
-        device = self.config.training.device  # that of the baseline may be gone
-        values["training"] |= {"device": device, "report": False, "log_to": [], **training}
+        given = self.config.training  # the device of the baseline may be gone, and its weight decay is for less text
+        open_again = {"device": given.device, "weight_decay": given.weight_decay}
+        values["training"] |= {**open_again, "report": False, "log_to": [], **training}
         values["run"] = {"dir": str(self.folder), "name": name}
         return values
 
