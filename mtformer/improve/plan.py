@@ -122,4 +122,4 @@ def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
     rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(seconds)])
     table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2)
     gains = [f"  {stage.name}: {' '.join(stage.expected)}" for stage in plan if stage.expected[1]]
-    return "\n".join([table, "", "Expected gains in BLEU:", *gains])
+    return "\n".join([table, "", "Expected gains in BLEU, measured with training.weight_decay=0.01:", *gains])
