@@ -203,6 +203,21 @@ def test_the_seed_after_the_largest_is_the_smallest(
     assert [configs.teacher("teacher", number).training.seed for number in (1, 2, 3)] == [2**31 - 1, 0, 1]
 
 
+@pytest.mark.parametrize("given", [None, 0.3])
+def test_each_training_decays_weights_by_its_own_amount_of_text_unless_the_config_says_how_much(
+    whole: tuple[Project, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: float | None
+) -> None:
+    monkeypatch.chdir(whole[0].folder)
+    config = load_config("config.yaml", () if given is None else [f"training.weight_decay={given}"])
+    baseline = RunFolder.of(config)
+    for name in ("train.1", "valid", "forward"):
+        (tmp_path / f"{name}.jsonl").touch()
+    configs = Configs(tmp_path, config, baseline.read_config(ResolvedConfig), baseline)
+    student = configs.student([tmp_path / "forward.jsonl"], n_steps=9, size=None)
+    assert student.training.weight_decay == given
+    assert student.training.learning_rate == configs.resolved.training.learning_rate
+
+
 def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monkeypatch: pytest.MonkeyPatch) -> None:
     project, printed = whole
     for name in ("train", "valid_bleu", "average_checkpoints"):
