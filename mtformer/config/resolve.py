@@ -220,8 +220,8 @@ def _peak_learning_rate(model: ModelConfig, optimizer: str, share: float) -> flo
 def _weight_decay(facts: Facts) -> float:
     """Return the weight decay for Muon: the less text there is to learn from, the higher.
 
-    With it, the weights average over the updates of some two epochs, whatever the text (Wang and Aitchison 2024). A
-    trained model hardly decays, since it would lose what it knows.
+    In epochs, the time over which weights should average their updates hardly depends on the text (Wang and Aitchison
+    2024). The weights of a trained model hardly decay, since it would lose what it knows.
     """
     share = 0 if facts.base else _DECAYING_PAIRS / max(_DECAYING_PAIRS, facts.n_pairs)
     return round(max(_LEAST_WEIGHT_DECAY, share * _MOST_WEIGHT_DECAY), 3)
