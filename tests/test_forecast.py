@@ -37,6 +37,7 @@ def test_a_dry_run_tells_what_the_run_will_be_and_leaves_nothing(project: Projec
     assert numbers(told["parameters"]) == [sum(parameter.numel() for parameter in model.parameters())]
     assert numbers(told["pairs"]) == [400, 0]
     assert numbers(told["steps"])[0] == 20
+    assert told["optimizer"] == "adamw, weight decay 0.01, learning rate up to 0.0041926"
     assert re.fullmatch(r"[\d,]+ target tokens/s, fp32 on cpu", told["speed"])
     assert re.fullmatch(r"[\d.]+ GiB", told["memory"])
     assert re.fullmatch(r"[\d:]+, [\d:]+ of it for 1 validation", told["time"])
@@ -46,7 +47,9 @@ def test_a_dry_run_tells_what_the_run_will_be_and_leaves_nothing(project: Projec
     assert f"{stands} is complete: step 20, training.max_steps = 20\n" in complete
     longer = project.mtformer("train", project.config, "--dry-run", "--set", "training.max_steps=30").stderr
     assert f"{stands} resumes at step 20\n" in longer
-    assert stands not in project.mtformer("train", project.config, "--dry-run", "--fresh").stderr
+    fresh = project.mtformer("train", project.config, "--dry-run", "--fresh", "--set", "training.optimizer=adam")
+    assert stands not in fresh.stderr
+    assert rows(fresh.stdout)["optimizer"] == "adam, learning rate up to 0.0041926"  # which decays no weights
 
 
 def test_the_steps_of_a_run_are_those_that_its_first_limit_allows(

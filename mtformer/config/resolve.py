@@ -72,6 +72,11 @@ class ResolvedTraining(TrainingConfig):
     threads: PositiveInt = 1
     early_stopping_patience: PositiveInt | None
 
+    @property
+    def shown_optimizer(self) -> str:
+        """The optimizer and its weight decay; Adam has none."""
+        return self.optimizer + f", weight decay {self.weight_decay:g}" * (self.optimizer != "adam")
+
 
 class ResolvedConfig(Config):
     """A config without open settings: the data, the model and the machine have decided the rest."""

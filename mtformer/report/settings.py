@@ -79,7 +79,7 @@ def settings(run: Contents) -> Iterator[Html]:
             ("fine-tuned from", training.init_from),
             ("kept fixed", ", ".join(training.freeze)),
             ("adapter", training.lora and f"LoRA of rank {training.lora.rank}"),
-            ("optimizer", f"{training.optimizer}, weight decay {training.weight_decay:g}"),
+            ("optimizer", training.shown_optimizer),
             ("learning rate", f"{training.learning_rate:g} at most, {warmup}"),
             ("batch", f"{training.max_tokens:,} tokens{times}"),
             ("limit", ", ".join(limits)),

@@ -69,10 +69,7 @@ def forecast(trainer: Trainer) -> Forecast:
             f"{100 - 100 * n_tgt / n_padded:.1f} % of the target side, batches of up to {settings.max_tokens:,} tokens"
         ),
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
-        "optimizer": (
-            f"{settings.optimizer}, learning rate up to {settings.learning_rate:g}, "
-            f"weight decay {settings.weight_decay:g}"
-        ),
+        "optimizer": f"{settings.shown_optimizer}, learning rate up to {settings.learning_rate:g}",
         "warm-up": shortened_warmup(trainer, n_steps) or counted(settings.warmup_steps, "step"),
         "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {_where(trainer)}",
         "time": f"{clock(seconds)}, {clock(validating)} of it for {counted(n_validations, 'validation')}",
