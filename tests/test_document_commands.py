@@ -414,6 +414,16 @@ def test_no_translation_replaces_what_is_read(tmp_path: Path, is_resumed: bool) 
     assert f"{page} is both input" in problem([Task(project, tmp_path, "a.html"), *tasks([page], tmp_path / "b.html")])
 
 
+def test_a_missing_document_is_named_before_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    pdf = tmp_path / "missing.pdf"
+    with pytest.raises(UserError, match=re.escape(f"there is no file {pdf}")):
+        tasks([pdf], tmp_path)
+    pdf.touch()
+    with pytest.raises(UserError, match="PDF needs the package pypdf"):
+        tasks([pdf], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("document", "output", "written"),
     [

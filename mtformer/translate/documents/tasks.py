@@ -68,9 +68,10 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
     if first.is_dir() and not others:
         return _in_folder(first, output)
     for path in inputs:
-        format_of(path.name).require_package()
+        format = format_of(path.name)
         if not path.is_file():
             raise UserError(f"there is no file {path}")
+        format.require_package()
     if is_standard_output(output):
         return [Task(path, path.parent) for path in inputs]
     if others and output.exists() and not output.is_dir():
