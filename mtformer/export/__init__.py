@@ -27,7 +27,7 @@ def require_huggingface(header: Header) -> None:
         settings = ", ".join(f"{key} = {name}" for key, name, _ in wrong)
         others = " ".join(f"model.{key}={next(iter(supported), '')}" for key, _, supported in wrong)
         raise UserError(
-            f"transformers have no architecture for this model, because of {settings}: train one with {others}"
+            f"transformers has no architecture for this model, because of {settings}: train one with {others}"
         )
     if header.languages:  # whose token the caller forces
         return

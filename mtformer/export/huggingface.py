@@ -79,7 +79,7 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
         name: the name of the bundle's file.
 
     Raises:
-        UserError: transformers have no architecture for the model, or no tokenizer like its own.
+        UserError: transformers has no architecture for the model, or no tokenizer like its own.
     """
     header, tokenizer = bundle.header, bundle.tokenizer
     has_target = _write_tokenizers(folder, bundle)
@@ -127,7 +127,7 @@ def to_transformers(bundle: Bundle) -> Any:
     """Return the model of ``bundle`` as one of transformers.
 
     Raises:
-        UserError: transformers have no architecture for the model.
+        UserError: transformers has no architecture for the model.
     """
     header = bundle.header
     require_huggingface(header)
