@@ -188,6 +188,12 @@ def test_sides_that_are_swapped_are_warned_of(languages: tuple[str, str]) -> Non
     assert language_warning("text", {"tlh": sides[0]}) is None  # a language that the identifier does not know
 
 
+def test_texts_that_are_too_short_to_tell_their_language_alone_are_judged_together() -> None:
+    texts = ["你好。", "谢谢你。", "我不知道。", "她在哪里?", "我们走吧。", "这是什么?", "太晚了。", "再见。"] * 3
+    assert language_warning("text", {"zh": texts}) is None
+    assert language_warning("text", {"de": texts}) is not None
+
+
 def test_whether_a_text_is_in_another_language_does_not_depend_on_the_texts_before() -> None:
     texts = ["everything", "everything", "everything le chat dort dans la vieille maison.", "The old man sleeps."]
     pairs = [SentencePair(text, "Ja.") for text in texts]

@@ -26,6 +26,7 @@ _FEATURE_BITS = 32  # of a number that holds a text and a feature
 _ODDS = 10.0  # how many times more probable than the expected language another one must be
 _FEWEST_LETTERS = 10  # in a text that is refused
 _FEWEST_TEXTS = 20  # most of which must be in another language for a warning
+_TOGETHER = 5  # texts that are judged as one for a warning: one of a few Chinese characters is too short alone
 N_TEXTS = 200  # at the beginning of a text, which :func:`language_warning` looks at
 _KANA = re.compile("[\u3040-\u30ff]")
 _SAME = tuple(map(str.split, ("no nn da", "zh yue wuu", "bs hr sr", "id ms", "en pcm", "ar ary arz")))
@@ -165,7 +166,10 @@ def language_warning(name: str, sides: Mapping[str, Sequence[str]]) -> str | Non
 
 def _most_are_wrong(texts: Sequence[str], code: str) -> bool:
     test = LanguageTest(code)
-    return len(texts) >= _FEWEST_TEXTS and test.is_possible and 2 * sum(test.wrong(texts)) > len(texts)
+    if len(texts) < _FEWEST_TEXTS or not test.is_possible:
+        return False
+    wrong = test.wrong([" ".join(texts[start : start + _TOGETHER]) for start in range(0, len(texts), _TOGETHER)])
+    return 2 * sum(wrong) > len(wrong)
 
 
 class LanguageTest:
