@@ -135,6 +135,17 @@ def writes_date(value: str, language: str) -> bool:
     return base in _MONTHS and not (value.endswith("-") and base in _DECLINING)
 
 
+def loses_month(source: str, translation: str, src_lang: str, tgt_lang: str) -> bool:
+    """Tell whether a translation lacks the month of a date, also shortened and in digits."""
+    names = _MONTHS.get(base_language(tgt_lang))
+    months = {int(value.split("-")[1]) for _, _, value in find_dates(source, src_lang)} if names else ()
+    return names is not None and any(
+        names[month - 1][:3].lower() not in translation.lower()
+        and not re.search(rf"(?<!\d)0?{month}(?!\d)", translation)
+        for month in months
+    )
+
+
 def write_date(value: str, language: str) -> str:
     """Write the value of a date, as :func:`find_dates` yields it, in a language."""
     year, month, days = value.split("-")

@@ -109,6 +109,14 @@ class Entity(NamedTuple):
         """Where it ends, in characters."""
         return self.start + len(self.text)
 
+    @property
+    def bare(self) -> "Entity":
+        """The number alone, without its unit or currency; a date, a time or a code as it is."""
+        if not self.number or self.has_month or self.in_digits:
+            return self
+        start = self.start + self.text.index(self.number)
+        return self._replace(start=start, text=self.number, unit="")
+
     def written_for(self, src_lang: str, tgt_lang: str) -> str:
         """Return it as another language writes it: 3.500 € for €3,500."""
         if self.has_month:

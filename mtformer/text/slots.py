@@ -186,6 +186,7 @@ def with_slots(
     n_tokens: Callable[[str], int] = lambda _word: 1,
     kept: Sequence[Span] = (),
     words: bool = False,
+    bare: bool = False,
 ) -> Slotted | None:
     """Put slots into a text that is to be translated; None if it has nothing that needs any.
 
@@ -199,10 +200,12 @@ def with_slots(
         kept: spans that stay as they are.
         words: whether a number shares its slot with a unit that is a word, as 5 kilometers, and whether larger numbers
             that are words have slots, as twenty-one.
+        bare: whether units and currencies stay outside of slots.
     """
     free = {kind: list(slots) for kind, slots in OF_KIND.items()}
     parts, originals, fillings, names, place, is_full = [], {}, {}, [], 0, False
-    for entity in _candidates(text, src_lang, n_tokens, words=words):
+    for each in _candidates(text, src_lang, n_tokens, words=words):
+        entity = each.bare if bare else each
         if entity.start < place or not _is_free(entity, kept) or not entity.suits(tgt_lang):
             continue
         names += [entity.text] * (entity.kind == NAME)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, SearchRequest
@@ -14,8 +14,10 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
 from mtformer.text.lost_numbers import lost_numbers, lost_words
 from mtformer.text.slots import Slotted, known_slots, with_slots
+from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize, on_one_line
+from mtformer.translate import stand_ins
 from mtformer.translate.characters import KnownCharacters, known_characters
 from mtformer.translate.guard import (
     SLOTS_ADDED,
@@ -56,7 +58,8 @@ class SentencePlanner:
         fuzzy: finds the pairs of a memory that searches follow; None for none. The engine has to be torch's.
         token_log_probs: whether translations need the log probabilities of their tokens; see :class:`.SearchRequest`.
         guard: finds problems of translations; None if they are not checked.
-        slots: whether numbers, codes and names are taken out and put back, as the model has learned.
+        slots: whether numbers, codes and names are taken out and put back, as the model has learned. If not, and with a
+            guard, other numbers stand in for those that it loses.
     """
 
     engine: Engine
@@ -104,7 +107,32 @@ class SentencePlanner:
         translations = yield from self._plan_slotted(text, self.with_slots(text))
         if self.slots and lost_words(text, translations[0].text, self.src_lang, self.tgt_lang):
             translations = yield from self._plan_slotted(text, self.with_slots(text, words=True))
+        if not self.slots and self.guard is not None and not self.options.sample:
+            translations = yield from self._plan_stand_ins(self.guard, text, translations)
         return translations
+
+    def _plan_stand_ins(self, guard: Guard, text: str, first: list[Translation]) -> Plan[list[Translation]]:
+        """Translate a sentence anew with stand-ins for its numbers, if any is lost, and for its units, if those are."""
+        languages, translations = (self.src_lang, self.tgt_lang), first
+        slotted = self._slotted(text, bare=True)
+        if slotted is not None and stand_ins.is_any_lost(slotted, text, first[0].text, languages):
+            translations = (yield from self._plan_with_stand_ins(guard, slotted)) or first
+        if lost_units(text, translations[0].text, *languages):
+            slotted = self._slotted(text, words=True)
+            translations = (slotted and (yield from self._plan_with_stand_ins(guard, slotted))) or translations
+        return translations
+
+    def _plan_with_stand_ins(self, guard: Guard, slotted: Slotted) -> Plan[list[Translation]]:
+        """Translate a text with stand-ins for its slots; none if no translation has them all."""
+        wider = self.options.updated(n_best=self.options.beam_size)
+        for numbers in stand_ins.stand_ins(slotted):
+            found = yield from self._plan_search(stand_ins.with_stand_ins(slotted.text, numbers), wider)
+            slots = [replace(each, text=stand_ins.without_stand_ins(each.text, numbers)) for each in found]
+            fitting = [each for each in slots if stand_ins.fits(slotted, each)]
+            if right := [each for each in fitting if not guard.problems(slotted.text, each.text, each.terms)]:
+                note = FLAG + SLOTS_ADDED + ", ".join(slotted.fillings.values())
+                return [filled(slotted, each).noted(note) for each in right[: self.options.n_best]]
+        return []
 
     def _plan_slotted(self, text: str, slotted: Slotted | None) -> Plan[list[Translation]]:
         if slotted is None:
@@ -196,14 +224,14 @@ class SentencePlanner:
 
     def with_slots(self, text: str, *, words: bool = False) -> Slotted | None:
         """Return a text with slots, with ``words`` also for units and numbers in words; None if there are none."""
-        if not self.slots:
-            return None
+        return self._slotted(text, n_tokens=self.tokenizer.n_src_tokens, words=words) if self.slots else None
+
+    def _slotted(self, text: str, **options: Any) -> Slotted | None:
         kept = []
         if self.terms is not None:
             text = normalize(text)  # as in which terms have their places
             kept = [(match.start, match.end) for match in self.terms.find(text)]
-        n_tokens = self.tokenizer.n_src_tokens
-        return with_slots(text, self.src_lang, self.tgt_lang, n_tokens=n_tokens, kept=kept, words=words)
+        return with_slots(text, self.src_lang, self.tgt_lang, kept=kept, **options)
 
     def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options)

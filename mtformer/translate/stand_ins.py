@@ -1,0 +1,66 @@
+"""Stand-ins for the numbers that a model without slots loses: numbers that it knows.
+
+A model that garbles 4,889 may well know 100, and translates "100 people" with the number in its place, where 4,889 is
+put back. Which numbers a model knows cannot be asked, so some are tried.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+
+from mtformer.text.dates import loses_month
+from mtformer.text.entities import FEW, SLOT
+from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.slots import OF_KIND, Slotted
+from mtformer.translate.translation import Translation
+
+_MANY = ("100", "20", "15", "30", "3")  # in this order, models of three texts lost the fewest
+_FEW = ("4", "2", "3")  # after which some languages decline nouns in another way
+_DIGITS = re.compile(r"\d+")
+
+
+def is_any_lost(slotted: Slotted, source: str, translation: str, languages: Sequence[str]) -> bool:
+    """Tell whether a translation lacks a number, a code or the month of a date of its source."""
+    found = _folded(translation)
+    return bool(
+        lost_numbers(source, translation, languages)
+        or loses_month(source, translation, *languages)
+        or any(_folded(name) not in found for name in slotted.names)
+    )
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def stand_ins(slotted: Slotted) -> Iterator[Mapping[str, str]]:
+    """Yield numbers to try for the slots of a text, each another one; none if there are too many slots."""
+    few = [slot for slot in slotted.fillings if slot in OF_KIND[FEW]]
+    many = [slot for slot in slotted.fillings if slot not in few]
+    if slotted.is_full or len(few) >= len(_FEW) or len(many) + len(few) > len(_MANY):
+        return
+    for n in range(len(_MANY)):
+        of_many = dict(zip(many, _MANY[n:] + _MANY[:n], strict=False))
+        free = [number for number in _FEW if number not in of_many.values()]
+        yield of_many | dict(zip(few, free[n % len(free) :] + free[: n % len(free)], strict=False))
+
+
+def with_stand_ins(text: str, numbers: Mapping[str, str]) -> str:
+    """Write numbers for the slots of a text."""
+    return SLOT.sub(lambda slot: numbers.get(slot[0], slot[0]), text)
+
+
+def without_stand_ins(translation: str, numbers: Mapping[str, str]) -> str:
+    """Write slots again for those numbers that a translation has once."""
+    for slot, number in numbers.items():
+        places = list(re.finditer(rf"(?<!\d)(?<!\d[.,]){number}(?!\d|[.,]\d)", translation))
+        if len(places) == 1:
+            [place] = places
+            translation = translation[: place.start()] + slot + translation[place.end() :]
+    return translation
+
+
+def fits(slotted: Slotted, translation: Translation) -> bool:
+    """Tell whether a translation has each slot, and no number that neither its source nor a term has."""
+    known = " ".join([slotted.text, *(term.tgt for term in translation.terms)])
+    return slotted.fits(translation.text) and set(_DIGITS.findall(translation.text)) <= set(_DIGITS.findall(known))

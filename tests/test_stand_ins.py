@@ -1,0 +1,163 @@
+"""A model without slots loses numbers; those that it knows stand in for them."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from mtformer.config import SearchOptions, TokenizerConfig
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.dates import loses_month
+from mtformer.text.glossary import Glossary
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.guard import Guard
+from mtformer.translate.plan import run
+from mtformer.translate.planner import Planner
+from mtformer.translate.terms import Terms
+from mtformer.translate.translation import Translation
+
+
+@pytest.fixture(scope="module")
+def characters() -> Tokenizer:
+    """A tokenizer with a token for each character, and no slots."""
+    text = "".join(map(chr, range(33, 127)))
+    config = TokenizerConfig(type="char", vocab_size=400, slots=False)
+    return train_tokenizer([SentencePair(text, text)] * 10, config, "en", "de", adjust=True)
+
+
+class Writing:
+    """An engine that translates texts as ``write`` does, and keeps what it has read."""
+
+    def __init__(self, tokenizer: Tokenizer, write: Callable[[str], str]) -> None:
+        """Take the tokenizer and the function."""
+        self._tokenizer, self._write = tokenizer, write
+        self.read: list[str] = []
+
+    def submit(self, requests: Sequence[Any], *, on_done: Any = None) -> list[Any]:
+        """Return one hypothesis for each request."""
+        texts = [self._tokenizer.decode_src(each.src[:-1]) for each in requests]
+        self.read += texts
+        written = self._tokenizer.encode_tgt([self._write(text) for text in texts])
+        return [[Hypothesis(list(ids[:-1]), [-1.0])] for ids in written]
+
+
+def translated(
+    engine: Writing, tokenizer: Tokenizer, text: str, *, guard: bool = True, terms: Terms | None = None
+) -> Translation:
+    checks = Guard(tokenizer, "en", "de") if guard else None
+    planner = Planner(
+        engine,  # type: ignore[arg-type]
+        tokenizer,
+        SearchOptions(),
+        tgt_lang="de",
+        max_length=200,
+        src_lang="en",
+        guard=checks,
+        terms=terms,
+    )
+    [outcome] = run([planner.plan(text)], planner.engine)
+    assert isinstance(outcome, list), outcome
+    return outcome[0]
+
+
+def knowing(*known: str) -> Callable[[str], str]:
+    """Return a model that writes all numbers but those it knows as 77."""
+
+    def write(text: str) -> str:
+        return re.sub(r"\d[\d.,:-]*\d|\d", lambda number: number[0] if number[0] in known else "77", text)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "back"),
+    [
+        ("I see 4,889 dogs.", "I see 4.889 dogs.", "4.889"),
+        ("I see 4,889 dogs and 3,999 cats.", "I see 4.889 dogs and 3.999 cats.", "4.889, 3.999"),
+        ("I see 2 dogs and 3,999 cats.", "I see 2 dogs and 3.999 cats.", "2, 3.999"),
+        ("It has 12.5 km.", "It has 12,5 km.", "12,5"),
+        ("It is $1,250.50.", "It is $1.250,50.", "1.250,50"),
+        ("On May 24, 2025 it is so.", "On 24. Mai 2025 it is so.", "24. Mai 2025"),
+        ("It is at 10:45 pm.", "It is at 22:45.", "22:45"),
+        ("We need AB-719 now.", "We need AB-719 now.", "AB-719"),
+    ],
+)
+def test_a_number_that_the_model_loses_is_put_back(characters: Tokenizer, text: str, expected: str, back: str) -> None:
+    engine = Writing(characters, knowing("100", "20", "4", "3"))
+    found = translated(engine, characters, text)
+    assert (found.text, found.flags) == (expected, [f"numbers or names put back: {back}"])
+
+
+@pytest.mark.parametrize("known", ["100", "20", "15", "30", "3"])
+def test_numbers_are_tried_until_the_model_knows_one(characters: Tokenizer, known: str) -> None:
+    engine = Writing(characters, knowing(known))
+    assert translated(engine, characters, "I see 4,889 dogs.").text == "I see 4.889 dogs."
+    assert engine.read[-1] == f"I see {known} dogs."
+
+
+def test_a_number_that_no_other_can_stand_in_for_stays_lost(characters: Tokenizer) -> None:
+    found = translated(Writing(characters, knowing()), characters, "I see 4,889 dogs.")
+    assert (found.text, found.flags) == ("I see 77 dogs.", ["numbers lost: 4,889"])
+
+
+def test_a_translation_with_another_number_beside_the_one_that_stands_in_is_not_taken(characters: Tokenizer) -> None:
+    def write(text: str) -> str:
+        return text.replace("4,889", "77").replace("100", "100 of 88").replace("20", "20 1")
+
+    found = translated(Writing(characters, write), characters, "I see 4,889 dogs.")
+    assert found.text == "I see 4.889 dogs."
+
+
+def test_what_the_model_keeps_is_not_translated_again(characters: Tokenizer) -> None:
+    engine = Writing(characters, lambda text: text.replace("4,889", "4.889").replace("May 24", "24 Mai"))
+    found = translated(engine, characters, "On May 24 I see 4,889 dogs from AB-719.")
+    assert (found.text, found.flags) == ("On 24 Mai I see 4.889 dogs from AB-719.", [])
+    assert len(engine.read) == 1
+
+
+def test_a_date_whose_month_is_lost_is_put_back(characters: Tokenizer) -> None:
+    found = translated(Writing(characters, lambda text: text.replace("August ", "")), characters, "It is on August 28.")
+    assert (found.text, found.flags) == ("It is on 28. August.", ["numbers or names put back: 28. August"])
+
+
+def test_a_unit_that_is_lost_is_put_back_with_its_number(characters: Tokenizer) -> None:
+    engine = Writing(characters, lambda text: text.replace("kilometers", "kiles"))
+    found = translated(engine, characters, "It is 514 kilometers away.")
+    assert (found.text, found.flags) == ("It is 514 Kilometer away.", ["numbers or names put back: 514 Kilometer"])
+
+
+def test_the_model_alone_keeps_its_own_numbers(characters: Tokenizer) -> None:
+    engine = Writing(characters, knowing("100"))
+    assert translated(engine, characters, "I see 4,889 dogs.", guard=False).text == "I see 77 dogs."
+    assert len(engine.read) == 1
+
+
+def test_no_number_stands_in_for_a_term(characters: Tokenizer) -> None:
+    glossary = Glossary([("4,889 dogs", "4889er Hunde")])
+    terms = Terms(glossary, characters, src_lang="en", tgt_lang="de", mode="hard")
+    engine = Writing(characters, lambda text: text.replace("4,889 dogs", "4889er Hunde").replace("512", "77"))
+    found = translated(engine, characters, "I see 4,889 dogs and 512 cats.", terms=terms)
+    assert found.text == "I see 4889er Hunde and 512 cats."
+    assert engine.read[-1] == "I see 4,889 dogs and 100 cats."
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "lost"),
+    [
+        ("Am 28. August", "on the 28th of August", "de-en", False),
+        ("Am 28. August", "on Aug 28", "de-en", False),
+        ("Am 28. August", "on 8/28", "de-en", False),
+        ("Am 28. August", "on the 28th", "de-en", True),
+        ("on May 3", "am 3. Mai", "en-de", False),
+        ("on May 3", "5月3日", "en-zh", False),
+        ("on May 3", "3日", "en-zh", True),
+        ("on May 3", "any", "en-tlh", False),
+    ],
+)
+def test_the_month_of_a_date_may_be_written_in_another_way(
+    source: str, translation: str, languages: str, lost: bool
+) -> None:
+    assert loses_month(source, translation, *languages.split("-")) is lost
