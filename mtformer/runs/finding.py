@@ -53,8 +53,8 @@ def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
             raise UserError(f"the run {run.path}{source} has no model{how}")
     if not given and not from_environment:
         raise UserError(
-            f"there is no trained model under {path.absolute()}: train one (mtformer train CONFIG), name one with "
-            f"{how_to_name}, or try the built-in phrasebook: mtformer serve --demo"
+            f"there is no trained model under {path.absolute()}: train one (mtformer train --src FILE --tgt FILE), "
+            f"name one with {how_to_name}, or try the built-in phrasebook: mtformer serve --demo"
         )
     raise UserError(f"there is no model at {path}{source}{hint(path, BUNDLE)}")
 
