@@ -420,8 +420,9 @@ def test_a_missing_document_is_named_before_a_missing_package(tmp_path: Path, mo
     with pytest.raises(UserError, match=re.escape(f"there is no file {pdf}")):
         tasks([pdf], tmp_path)
     pdf.touch()
-    with pytest.raises(UserError, match="PDF needs the package pypdf"):
-        tasks([pdf], tmp_path)
+    for given in (pdf, tmp_path):
+        with pytest.raises(UserError, match="PDF needs the package pypdf"):
+            tasks([given], tmp_path.parent / "translated")
 
 
 @pytest.mark.parametrize(

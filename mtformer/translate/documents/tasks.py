@@ -95,12 +95,15 @@ def _in_folder(folder: Path, output: Path) -> list[Task]:
     if output.resolve().is_relative_to(folder.resolve()):
         raise UserError(f"{output} is in {folder}, which is an input: name a folder elsewhere for the output")
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    found = [path for path in files if find_format(path.name)]
-    if not found:
+    formats = {path: format for path in files if (format := find_format(path.name))}
+    if not formats:
         raise UserError(f"{folder} has no documents among its {len(files)} files")
-    if len(found) < len(files):
-        log.info("%s: skipped %d of %d files, which are not documents", folder, len(files) - len(found), len(files))
-    return [Task(path, output / path.relative_to(folder).parent, f"{path.stem}{_suffix(path)}") for path in found]
+    for format in formats.values():
+        format.require_package()
+    n_others = len(files) - len(formats)
+    if n_others:
+        log.info("%s: skipped %d of %d files, which are not documents", folder, n_others, len(files))
+    return [Task(path, output / path.relative_to(folder).parent, f"{path.stem}{_suffix(path)}") for path in formats]
 
 
 def without_translations(documents: Sequence[Task], tgt_lang: str) -> list[Task]:
