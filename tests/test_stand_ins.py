@@ -145,6 +145,69 @@ def test_no_number_stands_in_for_a_term(characters: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is -5 degrees.", "It is -5 degrees."),
+        ("It is minus 5 degrees.", "It is -5 degrees."),
+        ("It fell by −3.5 % now.", "It fell by −3,5 % now."),
+        ("It costs -$5.50 now.", "It costs -5,50\u00a0$ now."),
+        ("It costs $5-$10 now.", "It costs $5-$10 now."),
+        ("It is 5%-10% more.", "It is 5%-10% more."),
+    ],
+)
+def test_a_minus_sign_and_the_units_in_a_range_are_put_back(characters: Tokenizer, text: str, expected: str) -> None:
+    def write(text: str) -> str:
+        number = re.search(r"\d+", text)
+        assert number is not None
+        written = number[0] if number[0] == "100" and not re.search("[-−$%]|minus", text) else "77"
+        return re.sub(r"(?:minus )?[-−$%]*\d[-$%.0-9]*", f"{written}", text)
+
+    assert translated(Writing(characters, write), characters, text).text == expected
+
+
+def test_a_number_that_stands_in_for_an_english_ordinal_is_one(characters: Tokenizer) -> None:
+    engine = Writing(characters, lambda text: re.sub(r"(\d+)[a-z]+", r"\1.", text).replace("22.", "77."))
+    assert translated(engine, characters, "On his 22nd birthday").text == "On his 22. birthday"
+    assert engine.read[-1] == "On his 100th birthday"
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("We need AB-719.", "Wir brauchen AB 719."),
+        ("We need AB-719.", "Wir brauchen AB\u2011719."),
+        ("A 3D film.", "Ein 3-D-Film."),
+        ("It obeys the COVID-19 rules.", "Es befolgt die Covid-19-Regeln."),
+        ("In Chapter IV it ends.", "In Kapitel 4 endet es."),
+        ("King George VI is ill.", "König Georg der Sechste ist krank."),
+    ],
+)
+def test_a_code_may_be_written_in_another_way(characters: Tokenizer, source: str, translation: str) -> None:
+    engine = Writing(characters, lambda text: translation)
+    translated(engine, characters, source)
+    assert set(engine.read) == {source}
+
+
+def test_no_number_stands_in_that_the_text_already_has(characters: Tokenizer) -> None:
+    terms = Terms(Glossary([("20 Minutes", "20 Minuten")]), characters, src_lang="en", tgt_lang="de", mode="hard")
+    engine = Writing(characters, lambda text: knowing("20")(text.replace("Minutes", "Minuten")))
+    translated(engine, characters, "I read 20 Minutes for 512 days.", terms=terms)
+    assert "I read 20 Minutes for 100 days." in engine.read
+    assert "I read 20 Minutes for 20 days." not in engine.read
+
+
+def test_what_else_is_lost_is_noted(characters: Tokenizer) -> None:
+    def write(text: str) -> str:
+        return knowing("100")(text).replace("kilometers", "kiles").replace("100 away", "77 away")
+
+    found = translated(Writing(characters, write), characters, "It is 4,889 kilometers away.")
+    assert (found.text, found.flags) == (
+        "It is 4.889 kiles away.",
+        ["numbers or names put back: 4.889", "numbers lost: 4,889 kilometers"],
+    )
+
+
+@pytest.mark.parametrize(
     ("source", "translation", "languages", "lost"),
     [
         ("Am 28. August", "on the 28th of August", "de-en", False),
@@ -154,6 +217,12 @@ def test_no_number_stands_in_for_a_term(characters: Tokenizer) -> None:
         ("on May 3", "am 3. Mai", "en-de", False),
         ("on May 3", "5月3日", "en-zh", False),
         ("on May 3", "3日", "en-zh", True),
+        ("on May 3", "五月三日", "en-zh", False),
+        ("on December 3", "十二月三日", "en-zh", False),
+        ("on May 3", "５月３日", "en-zh", False),
+        ("on May 3", "五人三日", "en-zh", True),
+        ("on January 3", "am 3. Jänner", "en-de", False),
+        ("on August 3", "le 3 aout", "en-fr", False),
         ("on May 3", "any", "en-tlh", False),
     ],
 )

@@ -7,20 +7,21 @@ from mtformer.text.languages import decimal_and_group
 
 # Currencies.
 _SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
-_SIGNS_BEFORE = "-−–+±~≈<>≤≥"
-IN_FRONT = re.compile(rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+SIGNS_BEFORE = "-−–+±~≈<>≤≥"
+IN_FRONT = re.compile(rf"^(?P<before>[{SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
-    rf"^(?P<before>[{_SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
+    rf"^(?P<before>[{SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
 BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
+UNIT_INSIDE = re.compile(rf"[%°]|{_SIGN}")  # of 5%-10 and 5-$10
 PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
 
 # Signs.
-SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{_SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
+SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
 MINUS_SIGNS, HYPHEN = "[−–]", "-"
 # A word for it before degrees: minus 20 degrees, moins 5 °C, 零下二十度. Elsewhere it may be that of "ten minus three".
 _MINUS = "[Mm](?:inus|oins|enos?)[ \u00a0]|零下"

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from mtformer.text.languages import base_language
+from mtformer.text.words import folded
 
 _MONTHS = {  # as they are written in a date
     language: names
@@ -26,6 +27,7 @@ _MONTHS = {  # as they are written in a date
         ),
     )
 }
+_IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
 _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
@@ -136,12 +138,13 @@ def writes_date(value: str, language: str) -> bool:
 
 
 def loses_month(source: str, translation: str, src_lang: str, tgt_lang: str) -> bool:
-    """Tell whether a translation lacks the month of a date, also shortened and in digits."""
+    """Tell whether a translation lacks the month of a date, also shortened, without accents, and in digits."""
     names = _MONTHS.get(base_language(tgt_lang))
     months = {int(value.split("-")[1]) for _, _, value in find_dates(source, src_lang)} if names else ()
+    written = folded(translation)
     return names is not None and any(
-        names[month - 1][:3].lower() not in translation.lower()
-        and not re.search(rf"(?<!\d)0?{month}(?!\d)", translation)
+        folded(names[month - 1][:3]) not in written
+        and not re.search(rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月", written)
         for month in months
     )
 

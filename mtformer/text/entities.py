@@ -18,6 +18,8 @@ from mtformer.text.beside_numbers import (
     MINUS_SIGNS,
     NO_PLAIN_SPACE,
     SIGN_BEFORE,
+    SIGNS_BEFORE,
+    UNIT_INSIDE,
     currency_before,
     is_named,
     is_of_money,
@@ -111,8 +113,12 @@ class Entity(NamedTuple):
 
     @property
     def bare(self) -> "Entity":
-        """The number alone, without its unit or currency; a date, a time or a code as it is."""
-        if not self.number or self.has_month or self.in_digits:
+        """The number alone, without its unit or currency; what has a minus sign, a date, a time or a code as it is.
+
+        So is a range that has a unit or currency twice.
+        """
+        has_signs = self.value[0] in SIGNS_BEFORE or UNIT_INSIDE.search(self.number)
+        if not self.number or self.has_month or self.in_digits or has_signs:
             return self
         start = self.start + self.text.index(self.number)
         return self._replace(start=start, text=self.number, unit="")

@@ -171,3 +171,9 @@ def _best(tokens: Sequence[str], places: Sequence[int]) -> int:
     sentence_end = next((i for i in word_starts if tokens[i - 1].endswith(_SENTENCE_ENDS)), None)
     character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(tokens[i])), None)
     return sentence_end or next(iter(word_starts), None) or character_start or places[0]
+
+
+def folded(text: str) -> str:
+    """Return a text in small letters without accents, and with ASCII digits for those of other widths or sizes."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))

@@ -116,22 +116,23 @@ class SentencePlanner:
         languages, translations = (self.src_lang, self.tgt_lang), first
         slotted = self._slotted(text, bare=True)
         if slotted is not None and stand_ins.is_any_lost(slotted, text, first[0].text, languages):
-            translations = (yield from self._plan_with_stand_ins(guard, slotted)) or first
+            translations = (yield from self._plan_with_stand_ins(guard, text, slotted)) or first
         if lost_units(text, translations[0].text, *languages):
             slotted = self._slotted(text, words=True)
-            translations = (slotted and (yield from self._plan_with_stand_ins(guard, slotted))) or translations
+            translations = (slotted and (yield from self._plan_with_stand_ins(guard, text, slotted))) or translations
         return translations
 
-    def _plan_with_stand_ins(self, guard: Guard, slotted: Slotted) -> Plan[list[Translation]]:
+    def _plan_with_stand_ins(self, guard: Guard, text: str, slotted: Slotted) -> Plan[list[Translation]]:
         """Translate a text with stand-ins for its slots; none if no translation has them all."""
         wider = self.options.updated(n_best=self.options.beam_size)
         for numbers in stand_ins.stand_ins(slotted):
-            found = yield from self._plan_search(stand_ins.with_stand_ins(slotted.text, numbers), wider)
+            found = yield from self._plan_search(stand_ins.with_stand_ins(slotted, numbers), wider)
             slots = [replace(each, text=stand_ins.without_stand_ins(each.text, numbers)) for each in found]
             fitting = [each for each in slots if stand_ins.fits(slotted, each)]
             if right := [each for each in fitting if not guard.problems(slotted.text, each.text, each.terms)]:
                 note = FLAG + SLOTS_ADDED + ", ".join(slotted.fillings.values())
-                return [filled(slotted, each).noted(note) for each in right[: self.options.n_best]]
+                chosen = (filled(slotted, each).noted(note) for each in right[: self.options.n_best])
+                return self._checked(guard, text, chosen)
         return []
 
     def _plan_slotted(self, text: str, slotted: Slotted | None) -> Plan[list[Translation]]:

@@ -5,49 +5,54 @@ put back. Which numbers a model knows cannot be asked, so some are tried.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mtformer.text.dates import loses_month
-from mtformer.text.entities import FEW, SLOT
+from mtformer.text.entities import FEW
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.slots import OF_KIND, Slotted
+from mtformer.text.words import folded
 from mtformer.translate.translation import Translation
 
 _MANY = ("100", "20", "15", "30", "3")  # in this order, models of three texts lost the fewest
 _FEW = ("4", "2", "3")  # after which some languages decline nouns in another way
 _DIGITS = re.compile(r"\d+")
+_NUMERAL = re.compile("[IVX]+")  # Chapter IV may be Kapitel 4
 
 
 def is_any_lost(slotted: Slotted, source: str, translation: str, languages: Sequence[str]) -> bool:
     """Tell whether a translation lacks a number, a code or the month of a date of its source."""
-    found = _folded(translation)
+    found = _characters(translation)
     return bool(
         lost_numbers(source, translation, languages)
         or loses_month(source, translation, *languages)
-        or any(_folded(name) not in found for name in slotted.names)
+        or any(_characters(name) not in found for name in slotted.names if not _NUMERAL.fullmatch(name))
     )
 
 
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+def _characters(text: str) -> str:
+    """Return the letters and digits of a text: of 3D those of 3-D-Film, and of COVID-19 those of Covid 19."""
+    return re.sub(r"[\W_]", "", folded(text))
 
 
 def stand_ins(slotted: Slotted) -> Iterator[Mapping[str, str]]:
-    """Yield numbers to try for the slots of a text, each another one; none if there are too many slots."""
+    """Yield numbers to try for the slots of a text, each another that it lacks; none if there are too many slots."""
     few = [slot for slot in slotted.fillings if slot in OF_KIND[FEW]]
     many = [slot for slot in slotted.fillings if slot not in few]
-    if slotted.is_full or len(few) >= len(_FEW) or len(many) + len(few) > len(_MANY):
+    taken = set(_DIGITS.findall(slotted.text))
+    of_any = [number for number in _MANY if number not in taken]
+    if slotted.is_full or len(few) >= len(_FEW) or len(many) + len(few) > len(of_any):
         return
-    for n in range(len(_MANY)):
-        of_many = dict(zip(many, _MANY[n:] + _MANY[:n], strict=False))
-        free = [number for number in _FEW if number not in of_many.values()]
+    for n in range(len(of_any)):
+        of_many = dict(zip(many, of_any[n:] + of_any[:n], strict=False))
+        free = [number for number in _FEW if number not in taken and number not in of_many.values()]
         yield of_many | dict(zip(few, free[n % len(free) :] + free[: n % len(free)], strict=False))
 
 
-def with_stand_ins(text: str, numbers: Mapping[str, str]) -> str:
-    """Write numbers for the slots of a text."""
-    return SLOT.sub(lambda slot: numbers.get(slot[0], slot[0]), text)
+def with_stand_ins(slotted: Slotted, numbers: Mapping[str, str]) -> str:
+    """Write numbers for the slots of a text, 100th for what was 1st."""
+    return replace(slotted, fillings=numbers).filled([slotted.text])[0]
 
 
 def without_stand_ins(translation: str, numbers: Mapping[str, str]) -> str:
