@@ -302,6 +302,9 @@ NUMBERS = [
     (("en", "de"), "5 thousand and 2 million dogs", "5 Tsd. und 2.000.000 Hunde", ()),
     (("en", "de"), "0.5 million dogs, $3 million", "500.000 Hunde, 3.000.000,00 $", ()),
     (("en", "fr"), "5 million dogs", "5 millions de dogs", ()),
+    (("en", "fr"), "2.5 million dogs", "2\u202f500\u202f000 dogs", ()),
+    (("fr", "en"), "2 500 000 dogs", "2.5 million dogs", ()),
+    (("fr", "en"), "2 500 000 dogs", "2.6 million dogs", ("numbers lost: 2 500 000",)),
     (("en", "es"), "5 million dogs", "5 millones de dogs", ()),  # whose words are not known here
     (("en", "zh"), "20% off, 15% off", "8折, 8.5折", ()),
     (("zh", "en"), "打8折", "20% off", ()),

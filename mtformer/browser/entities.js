@@ -8,7 +8,7 @@ const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const LONGEST_NAMED = 60; // characters
 const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
 const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
-const MONTH = "月";
+const OTHER_ELSEWHERE = ["月", "折"]; // 8折 is 20% off
 const FEW_VALUES = ["2", "3", "4"];
 const UNITS_OF_TIME = ["h", "min", "s"];
 const [ORDINAL_SIGN, TO] = ["第", ["to", "bis", "到", "至"]]; // 第五公里 is the fifth kilometer; between two numbers in words
@@ -16,7 +16,7 @@ const [ORDINAL_SIGN, TO] = ["第", ["to", "bis", "到", "至"]]; // 第五公里
 function numbersAndCodes(text, language) {
   return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
     const { short, number, plain, groups: grouped, range, fraction } = groups;
-    if ((plain ?? range) !== undefined && text[index + written.length] === MONTH) return [];
+    if ((plain ?? range) !== undefined && OTHER_ELSEWHERE.includes(text[index + written.length])) return [];
     if (groups.unclear !== undefined || (short !== undefined && !CHINESE_LANGUAGES.includes(language.base))) return [];
     const areSeveral = grouped !== undefined && !isOneNumber(text, index, written, language);
     const singles = Array.from(areSeveral || range !== undefined ? written.matchAll(SINGLE) : []);

@@ -190,9 +190,10 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     if (n) left.set(value, n - 1);
     return n > 0;
   };
+  const ofScales = findNumbers(counterpart).map((number) => scaledValue(number, counterpart));
   const inside = new Set(); // of numbers with spaces: where their parts may start
   for (const { 0: written, index } of text.matchAll(SPACED_NUMBER)) {
-    if (!take(valueOf(written))) continue; // it is several numbers
+    if (!take(valueOf(written)) && !ofScales.includes(valueOf(written))) continue; // it is several numbers
     for (let place = index; place < index + written.length; place++) inside.add(place);
   }
   for (const { start, text: said } of findSpokenTimes(text, language)) // the 9 of "halb 9"

@@ -67,7 +67,7 @@ _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
 _NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
 _ENGLISH = "en"
-_MONTH = "月"
+_MONTH, DISCOUNT = "月", "折"  # 8折 is 20% off
 FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{CODES})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/]|[.,]\d)|{_NUMBER_START}(?P<range>{RANGE})"
@@ -167,7 +167,8 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
 
     A range comes before its two numbers, a date before its day, and a number with "million" or "pm" before itself. The
     number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
-    a name in other languages, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is 35,000.
+    a name in other languages, that of 8折, which is 20% off, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is
+    35,000.
     """
     clocks = [Entity(*time, MANY, in_digits=True) for time in find_spoken_times(text, language)]
     if not _MAY_BE_FOUND.search(text):
@@ -186,8 +187,8 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
     is_chinese = base_language(language) in CHINESE_LANGUAGES
     for match in FOUND.finditer(text):
         kind = match.lastgroup
-        is_month = kind in ("plain", "range") and text[match.end() : match.end() + 1] == _MONTH
-        if is_month or kind == "unclear" or (kind == "short" and not is_chinese):
+        is_other = kind in ("plain", "range") and text[match.end() : match.end() + 1] in (_MONTH, DISCOUNT)
+        if is_other or kind == "unclear" or (kind == "short" and not is_chinese):
             continue
         are_several = kind == "groups" and not _is_one_number(text, match, language)
         numbers = [*re.finditer(PLAIN, match[0])] if kind == "range" or are_several else []

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.clocks import find_clocks
-from mtformer.text.entities import SLOT
+from mtformer.text.entities import DISCOUNT, SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.notation import large_word
 from mtformer.text.number_words import LARGEST_SMALL, number_words
@@ -36,7 +36,6 @@ CLOCK = re.compile(
 )
 DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
 CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
-_DISCOUNT = "折"  # 8折 is 20% off
 DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
@@ -128,12 +127,15 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         return []
     there = Counter(number.value for number in _numbers_of(counterpart, languages[1]))
     there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
+    in_full = set(_in_full(counterpart))
     inside: set[int] = set()  # of numbers with spaces: where their parts may start
     for match in _SPACED.finditer(text):
         value = value_of(match[0])
-        if there[value]:  # else it is several numbers
+        if there[value]:
             there[value] -= 1
-            inside.update(range(*match.span()))
+        elif value not in in_full:  # it is several numbers
+            continue
+        inside.update(range(*match.span()))
     for time in find_spoken_times(text, languages[0]):  # the 9 of "halb 9"
         inside.update(range(time.start, time.start + len(time.text)))
     numbers = [number for number in numbers if number.start not in inside]
@@ -257,7 +259,7 @@ def _scaled(number: Number, text: str) -> str | None:
     """Return the value of a number with the word after it, such as "million" or 折; None if there is none."""
     match = SCALE.match(text, number.end)
     whole, _, decimals = number.value.partition(POINT)
-    if text.startswith(_DISCOUNT, number.end) and len(whole + decimals) <= 2:
+    if text.startswith(DISCOUNT, number.end) and len(whole + decimals) <= 2:
         return str(100 - int((whole + decimals).ljust(2, "0")))
     if match is None or len(decimals) > _SCALES[match[1].lower()]:
         return None
