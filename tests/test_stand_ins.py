@@ -135,6 +135,16 @@ def test_the_model_alone_keeps_its_own_numbers(characters: Tokenizer) -> None:
     assert len(engine.read) == 1
 
 
+def test_numbers_that_stay_in_a_text_stand_in_for_none(characters: Tokenizer) -> None:
+    glossary = Glossary([("2 or 3 or 4", "2 oder 3 oder 4")])
+    terms = Terms(glossary, characters, src_lang="en", tgt_lang="de", mode="hard")
+    engine = Writing(characters, lambda text: text.replace("2 or 3 or 4", "2 oder 3 oder 4").replace("512", "77"))
+    assert (
+        translated(engine, characters, "It is 2 or 3 or 4, not 512.", terms=terms).text
+        == "It is 2 oder 3 oder 4, not 512."
+    )
+
+
 def test_no_number_stands_in_for_a_term(characters: Tokenizer) -> None:
     glossary = Glossary([("4,889 dogs", "4889er Hunde")])
     terms = Terms(glossary, characters, src_lang="en", tgt_lang="de", mode="hard")

@@ -42,12 +42,17 @@ def stand_ins(slotted: Slotted) -> Iterator[Mapping[str, str]]:
     many = [slot for slot in slotted.fillings if slot not in few]
     taken = set(_DIGITS.findall(slotted.text))
     of_any = [number for number in _MANY if number not in taken]
-    if slotted.is_full or len(few) >= len(_FEW) or len(many) + len(few) > len(of_any):
-        return
     for n in range(len(of_any)):
-        of_many = dict(zip(many, of_any[n:] + of_any[:n], strict=False))
+        of_many = dict(zip(many, _rotated(of_any, n), strict=False))
         free = [number for number in _FEW if number not in taken and number not in of_many.values()]
-        yield of_many | dict(zip(few, free[n % len(free) :] + free[: n % len(free)], strict=False))
+        of_few = dict(zip(few, _rotated(free, n), strict=False))
+        if not slotted.is_full and len(of_many) + len(of_few) == len(slotted.fillings):
+            yield of_many | of_few
+
+
+def _rotated(numbers: list[str], n: int) -> list[str]:
+    place = n % max(1, len(numbers))
+    return numbers[place:] + numbers[:place]
 
 
 def with_stand_ins(slotted: Slotted, numbers: Mapping[str, str]) -> str:
