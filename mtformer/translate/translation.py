@@ -45,7 +45,8 @@ class Translation:
         score: the length-penalized log probability that translations are ranked by.
         log_prob: the log probability, the sum of ``token_log_probs``; 0 for a text that the model did not translate.
         tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part. What the
-            model wrote for a number or a name, but was removed, is empty; ⟨?⟩ in JSON.
+            model wrote for a number or a name, but was removed, is empty; ⟨?⟩ in JSON. Numbers that stood in for others
+            are still there.
         token_log_probs: the log probability of each of ``tokens``; empty if they were not asked for.
         terms: the terms of the glossary in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
