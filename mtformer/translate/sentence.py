@@ -112,7 +112,7 @@ class SentencePlanner:
         return translations
 
     def _plan_stand_ins(self, guard: Guard, text: str, first: list[Translation]) -> Plan[list[Translation]]:
-        """Translate a sentence anew with stand-ins for its numbers, if any is lost, and for its units, if those are."""
+        """Translate a sentence again with stand-ins for its numbers if any is lost; if a unit is, with its number."""
         languages, translations = (self.src_lang, self.tgt_lang), first
         slotted = self._slotted(text, bare=True)
         if slotted is not None and stand_ins.is_any_lost(slotted, text, first[0].text, languages):

@@ -37,7 +37,10 @@ def _characters(text: str) -> str:
 
 
 def stand_ins(slotted: Slotted) -> Iterator[Mapping[str, str]]:
-    """Yield numbers to try for the slots of a text, each another that it lacks; none if there are too many slots."""
+    """Yield numbers to try in the slots of a text, a different one in each; nothing if there are too many slots.
+
+    They are none of the numbers that stay in the text, as in a term of a glossary.
+    """
     few = [slot for slot in slotted.fillings if slot in OF_KIND[FEW]]
     many = [slot for slot in slotted.fillings if slot not in few]
     taken = set(_DIGITS.findall(slotted.text))
