@@ -133,6 +133,13 @@ def joined(parts: Sequence[Translation], joiner: str) -> Translation:
     )
 
 
+def in_parts(parts: Sequence[Translation], joiner: str) -> Translation:
+    """Join the translations of a text's parts, and note how many these are."""
+    whole = joined(parts, joiner)
+    notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
+    return replace(whole, notes=tuple(dict.fromkeys((*notes, *whole.notes))))
+
+
 def with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:
     """Join the translations of lines with the ends that their sources have."""
     text = "".join(line.text + end for line, end in zip(lines, [*ends, ""], strict=True))
