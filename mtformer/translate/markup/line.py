@@ -152,8 +152,6 @@ def make_segment(text: str, marks: Sequence[Mark]) -> LineSegment:
                 builder.close(text[start:end], mark.name)
             case _:
                 builder.add_single(text[start:end], glued=is_after_single and start == position)
-        if mark.role is not Role.OPEN and _is_letter_of_word(text[end : end + 1]):
-            builder.glue_last()
         position, is_after_single = end, mark.role not in (Role.OPEN, Role.CLOSE)
     builder.add_text(text[position:])
     return builder.segment()
@@ -225,10 +223,14 @@ class _Builder:
         self._text = ""
         self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the open pairs in it
         self._after_single = False
+        self._last: Node | None = None  # the last mark that is not followed by text yet
         self._n_unopened = 0
 
     def add_text(self, text: str) -> None:
         text = on_one_line(unescape(text)) if self._escaped else text
+        if self._last is not None and text:
+            self._last.is_glued = self._is_apart(self._last.end) and _is_letter_of_word(text[0])
+            self._last = None
         if not self._text or self._text[-1].isspace():
             text = text.lstrip()
         if not text:
@@ -243,23 +245,22 @@ class _Builder:
 
     def add_single(self, written: str, *, glued: bool = False) -> None:
         """Add a single mark, which may be ``glued`` to the one before."""
-        last = self._text[-1:]
-        is_apart = last in ("", " ", *NO_SPACE_AFTER)
-        is_apart = is_apart or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
-        spaced = is_apart and not glued
-        self._open[-1].node.children.append(Node(written, None, len(self._text), len(self._text), spaced))
+        place = len(self._text)
+        self._last = Node(written, None, place, place, self._is_apart(place) and not glued)
+        self._open[-1].node.children.append(self._last)
         self._after_single = True
 
-    def glue_last(self) -> None:
-        """Note that the last mark is glued to the word after it, if nothing is before it."""
-        outer = self._open[-1].node
-        outer.children[-1].is_glued = outer.children[-1].end == outer.start
+    def _is_apart(self, place: int) -> bool:
+        """Tell whether a mark is not glued to a word before it of a language with spaces."""
+        before = self._text[max(place - 1, 0) : place]
+        return before in ("", " ", *NO_SPACE_AFTER) or len(word_spans(f"a{before}")) == 2
 
     def open(self, written: str, name: str) -> None:
         if len(self._open) > _DEEPEST:
             self.add_single(written)
             return
-        node = Node(written, "", len(self._text), len(self._text))
+        place = len(self._text)
+        node = Node(written, "", place, place, self._is_apart(place))
         self._open[-1].node.children.append(node)
         self._open.append(_Pair(name, node))
 
@@ -279,6 +280,7 @@ class _Builder:
             pair.node.end = len(self._text)
             if pair.name == name:
                 pair.node.closing = written
+                self._last = pair.node
                 return
 
     def segment(self) -> LineSegment:

@@ -22,7 +22,7 @@ class Node:
         start: where the text inside starts, in characters of the segment's text.
         end: where it ends.
         spaced: whether it is glued neither to a word of a language with spaces nor to another single mark before it.
-        is_glued: whether it stands at the start, glued to the word after it.
+        is_glued: whether it is glued to the word after it, but not to one before it.
         children: the nodes inside.
     """
 
@@ -141,11 +141,12 @@ class Projection:
                 first.text = node.opening + first.text
                 last.text += node.closing
                 chunks += inner
+            elif node.closing and node.end > node.start and node.closing != node.opening and chunks:
+                chunks[-1].text += node.opening + node.closing  # its words are lost, and a space would be seen
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(NO_SPACE_AFTER))
-                is_glued = node.is_glued and stretch.start == within.start
                 text = node.opening + (node.closing or "")
-                chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=is_glued))
+                chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=node.is_glued))
         self._write_atoms(chunks, range(position, within.stop))
         return chunks
 
