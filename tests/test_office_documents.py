@@ -203,6 +203,26 @@ def test_slides_and_notes_are_translated() -> None:
     assert slide.notes_slide.notes_text_frame.text == "A NOTE"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "of_library", "of_office"),
+    [
+        ("a.pptx", presentation(), "ppt/slides/slide.xml", "ppt/slides/slide1.xml"),
+        ("a.pptx", presentation(), "ppt/notesSlides/notesSlide.xml", "ppt/notesSlides/notesSlide1.xml"),
+        ("a.xlsx", workbook(), "xl/worksheets/sheet.xml", "xl/worksheets/sheet1.xml"),
+        ("a.xlsx", workbook(), "xl/worksheets/Sheet1.xml", "xl/worksheets/sheet1.xml"),
+        ("a.docx", word(formatted), "word/Document.xml", "word/document.xml"),
+    ],
+)
+def test_libraries_name_parts_without_a_number_or_in_capitals(
+    name: str, content: bytes, of_library: str, of_office: str
+) -> None:
+    renamed = io.BytesIO()
+    with zipfile.ZipFile(renamed, "w") as archive:
+        for part, text in parts(content).items():
+            archive.writestr(of_library if part == of_office else part, text)
+    assert units(renamed.getvalue(), name) == units(content, name)
+
+
 def test_tabs_in_a_text_end_units_and_stay() -> None:
     content = presentation("A name\tits value")
     assert units(content, "a.pptx")[:2] == ["A name", "its value"]

@@ -36,13 +36,13 @@ _WORD = (
     (r"word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _POWERPOINT = (
-    (r"ppt/slides/slide\d+\.xml", _DRAWING),
-    (r"ppt/notesSlides/notesSlide\d+\.xml", _DRAWING),
+    (r"ppt/slides/slide\d*\.xml", _DRAWING),
+    (r"ppt/notesSlides/notesSlide\d*\.xml", _DRAWING),
     (r"ppt/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _EXCEL = (
     (r"xl/sharedStrings\.xml", _SHEET),
-    (r"xl/worksheets/sheet\d+\.xml", _SHEET),
+    (r"xl/worksheets/sheet\d*\.xml", _SHEET),
     (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _NUMBER = re.compile(r"\d+")
@@ -65,10 +65,10 @@ def _read(
     """
     archive = Archive(content, settings.name)
     names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
-    if not all(any(re.fullmatch(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
+    if not all(any(_is_named(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
         raise UserError(f"{settings.name} is not a document of {program}: the main part is missing")
     headings = _headings(archive)
-    with_text = ((name, dialect) for pattern, dialect in patterns for name in names if re.fullmatch(pattern, name))
+    with_text = ((name, dialect) for pattern, dialect in patterns for name in names if _is_named(pattern, name))
     parts = ((name, _part(archive, name, settings, dialect, headings)) for name, dialect in with_text)
     return ArchiveDocument(archive, ((name, part) for name, part in parts if part.units))
 
@@ -76,6 +76,11 @@ def _read(
 read_word = partial(_read, program="Word", main=r"word/document\d*\.xml", patterns=_WORD)
 read_powerpoint = partial(_read, program="PowerPoint", main=r"ppt/presentation\.xml", patterns=_POWERPOINT)
 read_excel = partial(_read, program="Excel", main=r"xl/workbook\.xml", patterns=_EXCEL)
+
+
+def _is_named(pattern: str, name: str) -> bool:
+    """Tell whether a part has a name: libraries leave out the first number, and case does not count."""
+    return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 
 def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
@@ -90,7 +95,7 @@ def _headings(archive: Archive) -> frozenset[str]:
     """Return the headings of the tables of a workbook."""
     found: set[str] = set()
     for name in archive.names:
-        if re.fullmatch(r"xl/(?:tables/table|pivotCache/pivotCacheDefinition)\d+\.xml", name):
+        if _is_named(r"xl/(?:tables/table|pivotCache/pivotCacheDefinition)\d*\.xml", name):
             source, _ = archive.read_xml(name)
             for number in source.elements("tableColumn", "cacheField"):
                 found.add(_decoded(source.attributes(number).get("name", "")))
