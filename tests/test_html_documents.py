@@ -53,6 +53,14 @@ def test_all_but_the_text_stays() -> None:
     assert "JOHN SMITH<br>12 HIGH STREET<br/>LONDON. WE GO<br>HOME.\n<button disabled>PRESS <i>ME</i>" in page
 
 
+def test_code_of_templates_stays() -> None:
+    page = "<% if (n > 1) { %><p>It has <%= n %> dogs, and <?= $n ?> cats.</p><% } %>A <b>5 <% 6</b> dog"
+    assert units(page, "a.html") == ["It has <1/> dogs, and <2/> cats.", "A <1>5 &lt;% 6</1> dog"]
+    expected = page.replace("It has", "IT HAS").replace("dog", "DOG").replace("s, and", "S, AND")
+    expected = expected.replace("cats", "CATS").replace("5 <%", "5 &lt;%")
+    assert translated(page, "a.html").decode() == expected
+
+
 def test_a_page_whose_translation_equals_its_source_is_the_same_but_for_its_language() -> None:
     assert translated(PAGE, "a.html", identity).decode() == PAGE.replace('lang="en"', 'lang="de"')
 
@@ -176,7 +184,7 @@ def test_pages_name_the_direction_of_the_target_language(page: str, language: st
     assert document.with_translations([]).decode() == expected
 
 
-HOSTILE = ["<", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>", "<p>x<li>", '<a "<a" ']
+HOSTILE = ["<", "<%", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>", "<p>x<li>", '<a "<a" ']
 
 
 @pytest.mark.parametrize("part", HOSTILE)

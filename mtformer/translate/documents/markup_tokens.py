@@ -338,13 +338,13 @@ def read_markup(text: str) -> MarkupSource:
 
 def _html_tokens(text: str) -> Iterator[MarkupToken]:
     """Yield tokens in linear time for any text, since it may come from an attacker."""
-    position, text_start = 0, 0
+    position, text_start, last_code = 0, 0, text.rfind("%>")
     while position < len(text):
         match = _HTML.match(text, position)
         if match is not None and match["name"] is None:
             position = match.end()  # text
             continue
-        end = match.end() if match is not None else _end_of_other(text, position)
+        end = match.end() if match is not None else _end_of_other(text, position, last_code)
         if end is None:
             position += 1  # a "<" that begins nothing
             continue
@@ -368,11 +368,19 @@ def _html_tokens(text: str) -> Iterator[MarkupToken]:
         yield MarkupToken(TokenKind.TEXT, "", text_start, len(text))
 
 
-def _end_of_other(text: str, start: int) -> int | None:
-    """Return the end of a comment, a declaration or the like; None if there is none."""
+def _end_of_other(text: str, start: int, last_code: int) -> int | None:
+    """Return the end of a comment, a declaration, code or the like; None if there is none.
+
+    Args:
+        text: the text.
+        start: where it begins.
+        last_code: where the last code of a template ends, as in JSP, ERB and EJS.
+    """
     if text.startswith("<!--", start):
         end = text.find("-->", start + 4)
         return end + 3 if end >= 0 else len(text)
+    if text.startswith("<%", start) and start + 2 <= last_code:
+        return text.index("%>", start + 2) + 2
     if text.startswith(("<!", "<?"), start):
         end = text.find(">", start)
         return end + 1 if end >= 0 else len(text)
