@@ -16,15 +16,16 @@ const ZEROS = 3; // that each of the words stands for more than the one before
 function writtenFor(given, srcLanguage, tgtLanguage) {
   const { base: srcBase, numbers: src } = srcLanguage;
   const { base, numbers: tgt } = tgtLanguage;
+  const inMyriads = WITH_MYRIADS.includes(base);
   let text = given;
   const word = largeWord(srcLanguage, true, "").exec(`${text} `);
   if (word) {
-    const [number, plural] = [text.slice(0, word.index), tgtLanguage.large_words.plurals[zerosOf(word) / ZEROS - 2]];
-    if (number !== "1" && plural) return `${writtenFor(number, srcLanguage, tgtLanguage)} ${plural}`;
-    return withDecimals(number).replace(SINGLE, (single) => inDigits(inFull(single, word), tgt));
+    const [number, large] = [text.slice(0, word.index), new Map(tgtLanguage.large_words.units).get(zerosOf(word))];
+    if (number !== "1" && large && !inMyriads) return writtenFor(number, srcLanguage, tgtLanguage) + large;
+    return withDecimals(number).replace(SINGLE, (single) => inShort(inFull(single, word), tgtLanguage));
   }
   if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
-  if (!WITH_MYRIADS.includes(base)) {
+  if (!inMyriads) {
     if (hasMyriads(text)) return inDigits(valueOfMyriads(text), tgt);
     text = inAscii(text);
   }
@@ -36,12 +37,14 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   return whole.replace(/[^\p{Nd}]/gu, tgt.group) + decimals.replace(src.point, tgt.point);
 }
 
-/** 35 million or 1.5 million for such numbers where the word has one form, and all digits of others. */
-function inShort(value, { large_words: { plurals }, numbers }) {
-  for (let i = plurals.length; i > 0; i--) {
-    const [whole, decimals] = [value.slice(0, -ZEROS * (i + 1)), value.slice(-ZEROS * (i + 1)).replace(/0+$/, "")];
-    if (whole && whole.length <= ZEROS && decimals.length <= 1 && whole + decimals !== "1")
-      return `${whole}${decimals && numbers.point}${decimals} ${plurals[i - 1]}`;
+/** 35 million or 3500万 for such numbers, where the word has one form, and all digits of others. */
+function inShort(value, { base, large_words: { units }, numbers }) {
+  const inMyriads = WITH_MYRIADS.includes(base);
+  for (const [zeros, word] of units.toReversed()) {
+    const [whole, decimals] = [value.slice(0, -zeros), value.slice(-zeros).replace(/0+$/, "")];
+    const isOne = whole + decimals === "1"; // of which "million" has another form
+    if (whole && whole.length <= (inMyriads ? 4 : 3) && decimals.length <= 1 && (inMyriads || !isOne))
+      return whole + (decimals && numbers.point) + decimals + word;
   }
   return inDigits(value, numbers);
 }

@@ -17,7 +17,7 @@ from mtformer.text.beside_numbers import FALSE_UNITS
 from mtformer.text.clocks import describe_clocks
 from mtformer.text.dates import describe_dates
 from mtformer.text.lost_names import finds_lost_names
-from mtformer.text.number_words import PARTS, STEMS, large_plurals, large_words
+from mtformer.text.number_words import PARTS, STEMS, large_units, large_words
 from mtformer.text.repetition import MAY_DOUBLE
 from mtformer.text.sentences import abbreviations
 from mtformer.text.slots import OF_KIND
@@ -95,7 +95,7 @@ def _language(code: str) -> dict[str, Any]:
         "number_words": {"stems": STEMS.get(base, {}), "parts": PARTS.get(base)},
         "large_words": {
             **{"pattern": large_words(code, of_money=False), "of_money": large_words(code, of_money=True)},
-            "plurals": large_plurals(code),
+            "units": large_units(code),
         },
         "dates": describe_dates(code),
         "clocks": describe_clocks(code),

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group
-from mtformer.text.number_words import large_plurals, large_words
+from mtformer.text.number_words import large_units, large_words
 from mtformer.text.numbers import PLAIN, POINT, RANGE, has_myriads, value_of
 
 CHINESE_LANGUAGES = ("zh", "yue")
@@ -28,7 +28,7 @@ def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
 
 def in_full(number: str, word: re.Match[str]) -> str:
     """Return the digits of 1.5 or 1½ million; none if the number is too long before such a word, as a year may be."""
-    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), _ZEROS * (word.lastindex or 0)
+    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), _zeros(word)
     part = POINT.join(decimals)
     if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
         return ""
@@ -39,19 +39,20 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     """Write a number with the separators of another language; anything ambiguous stays as it is.
 
     ``1,250.5`` in English is ``1.250,5`` in German; dates and versions such as ``1.2.3`` are kept. Chinese and Japanese
-    keep full-width digits, and numbers in 万 and 亿. ``1.5 million`` is in digits where the word declines.
+    keep full-width digits, and numbers in 万 and 亿, and write ``1.5 million`` in them; languages in which that word
+    declines write its digits.
     """
+    in_myriads = base_language(tgt_lang) in WITH_MYRIADS
     word = large_word(src_lang, of_money=True).search(f"{text} ")  # 2 mld. is no end of a sentence
     if word is not None:
-        number, rank = text[: word.start()], word.lastindex or 0
-        plurals = large_plurals(tgt_lang)
-        if plurals and rank > 1 and number != "1":
-            return f"{written_for(number, src_lang, tgt_lang)} {plurals[rank - 2]}"
+        number, large = text[: word.start()], dict(large_units(tgt_lang)).get(_zeros(word))
+        if large and number != "1" and not in_myriads:
+            return written_for(number, src_lang, tgt_lang) + large
         number = number.translate(_FRACTIONS)
-        return re.sub(PLAIN, lambda each: _in_digits(in_full(each[0], word), tgt_lang), number)
+        return re.sub(PLAIN, lambda each: in_short(in_full(each[0], word), tgt_lang), number)
     if re.fullmatch(RANGE, text):
         return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
-    if base_language(tgt_lang) not in WITH_MYRIADS:
+    if not in_myriads:
         if has_myriads(text):
             return _in_digits(value_of(text), tgt_lang)
         text = text.translate(AS_ASCII)
@@ -65,12 +66,18 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
 
 
 def in_short(value: str, language: str) -> str:
-    """Return 35 million or 1.5 million for such numbers where the word has one form, and all digits of others."""
-    for rank, plural in reversed([*enumerate(large_plurals(language), 2)]):
-        whole, decimals = value[: -_ZEROS * rank], value[-_ZEROS * rank :].rstrip("0")
-        if 1 <= len(whole) <= _ZEROS and len(decimals) <= 1 and whole + decimals != "1":
-            return f"{whole}{decimal_and_group(language)[0] if decimals else ''}{decimals} {plural}"
+    """Return 35 million or 3500万 for such numbers, where the word has one form, and all digits of others."""
+    in_myriads = base_language(language) in WITH_MYRIADS
+    for zeros, word in reversed(large_units(language)):
+        whole, decimals = value[:-zeros], value[-zeros:].rstrip("0")
+        is_one = whole + decimals == "1"  # of which "million" has another form
+        if 1 <= len(whole) <= (4 if in_myriads else 3) and len(decimals) <= 1 and (in_myriads or not is_one):
+            return f"{whole}{decimal_and_group(language)[0] if decimals else ''}{decimals}{word}"
     return _in_digits(value, language)
+
+
+def _zeros(large: re.Match[str]) -> int:
+    return _ZEROS * (large.lastindex or 0)
 
 
 def _in_digits(value: str, language: str) -> str:
