@@ -14,8 +14,9 @@ const MULTIPLES = new Map(Object.entries({ "": 1n, 十: 10n, 百: 100n, 千: 100
 const YEARS = [1100, 2099]; // nineteen eighty
 const POWERS = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => 10 ** n);
 const SCALES = { // zeros
-  ...{ thousand: 3, grand: 3, tausend: 3, million: 6, mio: 6, milliarde: 9, mrd: 9 },
+  ...{ thousand: 3, grand: 3, tausend: 3, million: 6, mio: 6, milliard: 9, miliard: 9, mrd: 9 },
   ...{ billionen: 12, billion: 9, trillion: 12, 百: 2, 千: 3 },
+  ...{ k: 3, tsd: 3, teur: 3, m: 6, mn: 6, mln: 6, mill: 6, b: 9, bn: 9, bln: 9, md: 9, mia: 9, tn: 12, trn: 12 },
 };
 const DISCOUNT = "折"; // 8折 is 20% off
 const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
@@ -290,14 +291,14 @@ function withoutIdleZeros(value) {
   return part ? whole + POINT + part : whole;
 }
 
-/** The value of a number with the word after it, such as "million" or 折; null if there is none. */
+/** The value of a number with "million", m, 折 or the like after it; null if there is none. */
 function scaledValue({ value, end }, text) {
-  const match = matchAt(SCALE, text, end);
+  const match = matchAt(ANY_SCALE, text, end);
   const [whole, ...parts] = value.split(POINT);
   const decimals = parts.join(POINT);
   if (text.startsWith(DISCOUNT, end) && (whole + decimals).length <= 2)
     return String(100 - Number((whole + decimals).padEnd(2, "0")));
-  const zeros = match && SCALES[match[1].toLowerCase()];
+  const zeros = match && SCALES[(match[1] ?? match[2]).toLowerCase()];
   return match === null || decimals.length > zeros ? null : (whole + decimals.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
 }
 

@@ -26,6 +26,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("WHOLE_RANGE", f"^(?:{numbers.RANGE})$", ""),
     ("WHOLE_SHORT_MYRIADS", f"^(?:{numbers.SHORT_MYRIADS})$", ""),
     ("SCALE", lost_numbers.SCALE, "y"),
+    ("ANY_SCALE", lost_numbers.ANY_SCALE, "y"),
     ("LARGE", lost_numbers.LARGE, ""),
     ("CLOCK", lost_numbers.CLOCK, ""),
     ("AND_A_HALF", lost_numbers.AND_A_HALF, ""),

@@ -20,16 +20,22 @@ from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minu
 
 _SPACED = re.compile(GROUPS)
 _SCALES = {  # zeros
-    **{"thousand": 3, "grand": 3, "tausend": 3, "million": 6, "mio": 6, "milliarde": 9, "mrd": 9},
+    **{"thousand": 3, "grand": 3, "tausend": 3, "million": 6, "mio": 6},
+    **{"milliard": 9, "miliard": 9, "mrd": 9},
     **{"billionen": 12, "billion": 9, "trillion": 12},
     **{"百": 2, "千": 3},
+}
+_ABBREVIATED = {  # which may be something else: 5 m
+    **{"k": 3, "tsd": 3, "teur": 3, "m": 6, "mn": 6, "mln": 6, "mill": 6},
+    **{"b": 9, "bn": 9, "bln": 9, "md": 9, "mia": 9, "tn": 12, "trn": 12},
 }
 _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
 _NO_GRAND = "(?<=grand)(?:[a-z]| piano| slam| prix)"  # 5 grandchildren
 SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT}|{_NO_GRAND})", re.IGNORECASE)
+ANY_SCALE = re.compile(rf"{SCALE.pattern}|[ \u00a0]?({'|'.join(_ABBREVIATED)})\b", re.IGNORECASE)
 LARGE = re.compile(
     r"illi|thousand|tausend|grand(?![a-z])|hundred|hundert|[百千万萬亿億]"
-    rf"|(?:\d|{SLOT.pattern}) ?(?:k|m|mn|mln|mill?|mio|b|bn|bln|mrd|md|mia|tn|trn|tsd|teur)\b"
+    rf"|(?:\d|{SLOT.pattern}) ?(?:mil|mio|mrd|{'|'.join(_ABBREVIATED)})\b"
 )  # any scale
 CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
@@ -251,16 +257,19 @@ def _plain(value: str) -> str:
 
 
 def _in_full(text: str) -> Iterator[str]:
-    """Yield the values of the numbers before words such as "million", or before 折."""
+    """Yield the values of the numbers before "million", m, 折 or the like."""
     return (value for number in find_numbers(text) if (value := _scaled(number, text)) is not None)
 
 
 def _scaled(number: Number, text: str) -> str | None:
-    """Return the value of a number with the word after it, such as "million" or 折; None if there is none."""
-    match = SCALE.match(text, number.end)
+    """Return the value of a number with "million", m, 折 or the like after it; None if there is none."""
+    match = ANY_SCALE.match(text, number.end)
     whole, _, decimals = number.value.partition(POINT)
     if text.startswith(DISCOUNT, number.end) and len(whole + decimals) <= 2:
         return str(100 - int((whole + decimals).ljust(2, "0")))
-    if match is None or len(decimals) > _SCALES[match[1].lower()]:
+    if match is None:
         return None
-    return (whole + decimals.ljust(_SCALES[match[1].lower()], "0")).lstrip("0") or "0"  # of 0.5 million
+    zeros = (_SCALES | _ABBREVIATED)[(match[1] or match[2]).lower()]
+    if len(decimals) > zeros:
+        return None
+    return (whole + decimals.ljust(zeros, "0")).lstrip("0") or "0"  # of 0.5 million
