@@ -26,7 +26,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   }
   if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
   if (!inMyriads) {
-    if (hasMyriads(text)) return inDigits(valueOfMyriads(text), tgt);
+    if (hasMyriads(text)) return inShort(valueOfMyriads(text), tgtLanguage);
     text = inAscii(text);
   }
   text = text.replace(/^[\-–]?(?=[.,]\p{Nd})/u, "0"); // .5

@@ -54,7 +54,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
         return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
     if not in_myriads:
         if has_myriads(text):
-            return _in_digits(value_of(text), tgt_lang)
+            return in_short(value_of(text), tgt_lang)
         text = text.translate(AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     text = re.sub(r"^[-–]?(?=[.,]\d)", "0", text)  # .5
