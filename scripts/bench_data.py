@@ -6,6 +6,7 @@ cache; another one prepares it again, as a restart does. Both stop before the fi
 
 import argparse
 import gzip
+import importlib
 import json
 import os
 import resource
@@ -14,12 +15,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import yaml
+from program import run_program
 
-STAGES = {"stored_text": "text", "train_tokenizer": "tokenizer", "TrainingData": "tokens"}  # names in training/run.py
+STAGES = {  # each with the module of mtformer.training that calls a function, and the function
+    "text": ("inputs", "training_text"),
+    "tokenizer": ("facts", "train_tokenizer"),
+    "tokens": ("run", "TrainingData"),
+}
 
 
 def write_text(given: Path, output: Path, n_lines: int) -> None:
@@ -65,10 +73,12 @@ def prepare(config: Path) -> dict[str, float]:
 
         return call
 
-    for function, name in STAGES.items():
-        setattr(run, function, timed(getattr(run, function), name))
     loaded = load_config(config)
-    trainer = run._prepare(loaded, torch.device("cpu"), ALONE, fresh=False)
+    with ExitStack() as timing:
+        for name, (module, function) in STAGES.items():
+            caller = importlib.import_module(f"mtformer.training.{module}")
+            timing.enter_context(mock.patch.object(caller, function, timed(getattr(caller, function), name)))
+        trainer = run._prepare(loaded, torch.device("cpu"), ALONE, fresh=False)
     trainer.data.begin(0)
     plan = trainer.plan(0)
     make_batch(trainer.data.corpus, *plan[0])
@@ -139,10 +149,12 @@ def main() -> None:
     if arguments.prepare:
         print(json.dumps(prepare(arguments.prepare)))
         return
+    if arguments.tgt is None:
+        parser.error("give the source text and its translation")
     opened = gzip.open if arguments.src.suffix == ".gz" else open
     with opened(arguments.src, "rb") as file:
         arguments.n_lines = sum(1 for _ in file)
-    stages = list(STAGES.values())
+    stages = list(STAGES)
     head = ["pairs", "first step", "CPU", *stages, "memory", "restart", "CPU", "memory", "disk"]
     print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|", flush=True)
     for size in arguments.sizes:
@@ -162,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)
