@@ -10,13 +10,13 @@ The chosen heads are those that training stored in the model.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from phrasebook_measures import concepts
+from program import run_program
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.bundle.header import AlignmentHead, all_heads
@@ -79,13 +79,10 @@ def main() -> None:
     """Print the error rates of chosen heads, of others to compare with, and of the best head in hindsight."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
-    try:
-        bundle = load_bundle(find_model(parser.parse_args().run))
-    except UserError as error:
-        sys.exit(f"alignment_error_rate: {error}")
+    bundle = load_bundle(find_model(parser.parse_args().run))
     tgt_lang = bundle.header.tgt_lang
     if bundle.header.src_lang != "en" or tgt_lang not in ("de", "zh"):
-        sys.exit("alignment_error_rate: use a model of the phrasebook from English to German or Chinese")
+        raise UserError("use a model of the phrasebook from English to German or Chinese")
     heads = all_heads(bundle.header.architecture)
     layers = sorted({head.layer for head in heads})
     candidates = [head.model_copy(update={"reading": reading}) for head in heads for reading in (False, True)]
@@ -105,4 +102,4 @@ def _named(heads: Sequence[AlignmentHead]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

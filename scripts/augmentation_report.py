@@ -13,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
+from program import run_program
+
 from mtformer.bundle.format import load_bundle
 from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.stress import StressRow, stress_model
 from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.finding import find_model
-from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import as_markdown
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -38,14 +39,9 @@ def main() -> None:
         "--beam-size", type=int, default=1, help="for the perturbed text; the clean one has the runs' own"
     )
     arguments = parser.parse_args()
-    try:
-        models = [find_model(run) for run in arguments.runs]
-        print(clean_table(models), end="\n\n", flush=True)
-        print(stress_table(models, arguments.beam_size))
-    except UserError as error:
-        parser.error(str(error))
-    except MtformerError as error:
-        parser.exit(1, f"{error}\n")
+    models = [find_model(run) for run in arguments.runs]
+    print(clean_table(models), end="\n\n", flush=True)
+    print(stress_table(models, arguments.beam_size))
 
 
 def clean_table(models: list[Path]) -> str:
@@ -87,4 +83,4 @@ def cell(row: StressRow) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

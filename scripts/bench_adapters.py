@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import torch
+from program import run_program
 
 from mtformer.bundle.adapter import Adapter, save_adapter
 from mtformer.bundle.format import load_bundle
@@ -83,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

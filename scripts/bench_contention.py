@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from program import run_program
+
 CONFIG = Path(__file__).parent.parent / "configs" / "phrasebook_en_zh.yaml"
 COMMON = ("data.train=[{builtin: phrasebook, size: 60000}]", "training.log_every=1", "training.validate_every=10000")
 N_WARM = 10  # the first updates allocate memory and create kernels
@@ -113,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from program import run_program
 
 from mtformer.config import Config, load_config
 from mtformer.data.sources.parallel import ParallelText
@@ -97,4 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 from browser import Opener, started
+from program import run_program
 
 from mtformer.browser.pack import count_parameters
 from mtformer.bundle.format import Bundle, load_bundle
@@ -45,10 +46,11 @@ def main() -> None:
     parser.add_argument("--text", default="Two young, white males are outside near many bushes.", help="to translate")
     parser.add_argument("--rounds", type=int, default=5, help="how often each page is opened")
     arguments = parser.parse_args()
+    models = {model: find_model(model) for model in arguments.models}
     rows = []
     with tempfile.TemporaryDirectory() as folder, started() as opener:
-        for model in arguments.models:
-            bundle = load_bundle(find_model(model))
+        for model, found in models.items():
+            bundle = load_bundle(found)
             path = Path(folder) / "page.html"
             path.write_text(render_page(bundle), encoding="utf-8")
             opened, translated = [], []
@@ -85,4 +87,4 @@ def lesson_time(opener: Opener, bundle: Bundle, path: Path, arguments: argparse.
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

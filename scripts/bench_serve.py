@@ -28,8 +28,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
+from program import run_program
 
 from mtformer import Translator
+from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
 
 HEADER = ("what", "connections", "sentences/s", "ratio", "p50 ms", "p95 ms", "p99 ms", "CPU ms", "failed")
@@ -174,7 +176,8 @@ def serving(model: Path, precision: str) -> Iterator[tuple[str, psutil.Process]]
                 log.seek(0)
                 found = re.search(r"http://[\d.:]+", log.read())
             if found is None:
-                raise SystemExit("the server did not start")
+                log.seek(0)
+                raise UserError(f"the server did not start: {log.read().strip()}")
             yield found[0], psutil.Process(process.pid)
         finally:
             process.terminate()
@@ -284,4 +287,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from program import run_program
 
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
@@ -141,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

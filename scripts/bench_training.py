@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 import yaml
 from instructions import add_option, limit
+from program import run_program
 
 from mtformer.config import TextFiles, TokenizerConfig
 from mtformer.data.sources.parallel import ParallelText
@@ -232,4 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

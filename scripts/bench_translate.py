@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from instructions import add_option, limit
+from program import run_program
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
@@ -341,13 +342,10 @@ def main() -> None:
     arguments = parse_arguments()
     limit(arguments.isa)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.threads])  # for all systems
-    try:
-        path = find_model(arguments.model).absolute()
-        bundle = load_bundle(path)
-        languages = bundle.header.src_lang, bundle.header.tgt_lang
-        text = Text.read(arguments.data, arguments.set, languages, arguments.lines)
-    except UserError as error:
-        sys.exit(f"bench_translate.py: {error}")
+    path = find_model(arguments.model).absolute()
+    bundle = load_bundle(path)
+    languages = bundle.header.src_lang, bundle.header.tgt_lang
+    text = Text.read(arguments.data, arguments.set, languages, arguments.lines)
     arguments.work.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="translate-", dir=arguments.work)).absolute()
     report(f"models, results and logs are in {folder}")
@@ -373,4 +371,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

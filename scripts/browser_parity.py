@@ -22,6 +22,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 from browser import opened
 from playwright.sync_api import Page
+from program import run_program
 
 from mtformer.browser.pack import ENGINE_ASSETS, Quantization, pack
 from mtformer.bundle.format import Bundle, load_bundle
@@ -32,7 +33,6 @@ from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.finding import find_model
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.hypothesis import rank
-from mtformer.support.errors import UserError
 from mtformer.support.page import assemble
 
 _CHUNK = 50  # sentences that a page translates at once
@@ -162,12 +162,9 @@ def main() -> None:
     parser.add_argument("--logits", type=int, default=200, help="sentences whose logits are compared (default: 200)")
     arguments = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    try:
-        path = find_model(arguments.run)
-        compare(load_bundle(path), path, arguments)
-    except UserError as error:
-        sys.exit(f"browser_parity: {error}")
+    path = find_model(arguments.run)
+    compare(load_bundle(path), path, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from browser import opened
 from nasty_report import read_suite
 from playwright.sync_api import Page
+from program import run_program
 
 from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import load_bundle
@@ -328,4 +329,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,10 +27,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from markup_placement import cases
+from program import run_program
 from read_documents import kept, texts, without_translations
 from sample_documents import BUILDERS, HEADER, bold_texts, long_document, plain, shipped
 
 from mtformer.phrasebook.splits import LANGUAGES
+from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, translate_document
 from mtformer.translate.documents.seam import Settings
 from mtformer.translate.markup.scanner import scan
@@ -232,11 +234,11 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep the documents in this folder")
     args = parser.parse_args()
     if missing := [program for program in ("soffice", "pdfinfo") if shutil.which(program) is None]:
-        sys.exit(f"check_documents: there is no {' and no '.join(missing)}: install LibreOffice and poppler")
+        raise UserError(f"there is no {' and no '.join(missing)}: install LibreOffice and poppler")
     translator = Translator.load(args.run, "cpu")
     languages = translator.src_lang, translator.tgt_lang
     if not set(languages) <= set(LANGUAGES):
-        sys.exit("check_documents: use a model of the phrasebook")
+        raise UserError("use a model of the phrasebook")
     problems = []
 
     def report(name: str, problem: str) -> None:
@@ -269,4 +271,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

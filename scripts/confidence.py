@@ -5,20 +5,19 @@ Pearson's, and Spearman's of the ranks.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from program import run_program
 from sacrebleu import sentence_chrf
 from torch import Tensor
 
 from mtformer.bundle.format import load_bundle
 from mtformer.model.transformer import Transformer
 from mtformer.runs.finding import find_model
-from mtformer.support.errors import UserError
 from mtformer.text.lines import read_lines
 from mtformer.translate.translator import Translator
 
@@ -83,11 +82,8 @@ def main() -> None:
     parser.add_argument("--ref", type=Path, required=True)
     parser.add_argument("--limit", type=int, help="lines of the files")
     args = parser.parse_args()
-    try:
-        bundle = load_bundle(find_model(args.run))
-        sources, references = (list(read_lines(path))[: args.limit] for path in (args.src, args.ref))
-    except UserError as error:
-        sys.exit(f"confidence: {error}")
+    bundle = load_bundle(find_model(args.run))
+    sources, references = (list(read_lines(path))[: args.limit] for path in (args.src, args.ref))
     translator = Translator.load(bundle, "cpu", raw=True)
     tokenizer = bundle.tokenizer
     rows: dict[str, list[float]] = {}
@@ -109,4 +105,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from contrastive_items import apart
+from program import run_program
 
 from mtformer.phrasebook.meaning import Sentence
 from mtformer.phrasebook.splits import antecedent, train
@@ -31,4 +32,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

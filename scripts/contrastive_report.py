@@ -7,12 +7,12 @@ references are changed by rules. ``--wrong`` shows what the model prefers to a r
 """
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from contrastive_items import Item, phrasebook_items, text_items
+from program import run_program
 
 from mtformer.evaluate.testsets import from_files
 from mtformer.support.errors import UserError
@@ -36,25 +36,22 @@ def main() -> None:
     parser.add_argument("--point", help="measure pronoun, previous, number, agreement or tense alone")
     parser.add_argument("--wrong", action="store_true", help="show the wrong translations that the model prefers")
     arguments = parser.parse_args()
-    try:
-        translator = Translator.load(arguments.run)
-        languages = translator.src_lang, translator.tgt_lang
-        if (arguments.src is None) != (arguments.ref is None):
-            raise UserError("give both --src and --ref, or neither for the phrasebook")
-        if arguments.src is None:
-            if languages not in (("en", "de"), ("en", "zh"), ("de", "en"), ("de", "zh")):
-                raise UserError("the phrasebook's items are from English or German: use a model from one of these")
-            items = phrasebook_items(*languages)
-        else:
-            if set(languages) != {"en", "de"}:
-                raise UserError("the rules are for English and German: use a model between these")
-            text = from_files(arguments.src, [arguments.ref])
-            items = text_items(map(SentencePair, text.sources, text.references[0]), *languages)
-        items = [item for item in items if arguments.point in (None, item.point)]
-        if not items:
-            raise UserError("there are no such items")
-    except UserError as error:
-        sys.exit(f"contrastive_report: {error}")
+    translator = Translator.load(arguments.run)
+    languages = translator.src_lang, translator.tgt_lang
+    if (arguments.src is None) != (arguments.ref is None):
+        raise UserError("give both --src and --ref, or neither for the phrasebook")
+    if arguments.src is None:
+        if languages not in (("en", "de"), ("en", "zh"), ("de", "en"), ("de", "zh")):
+            raise UserError("the phrasebook's items are from English or German: use a model from one of these")
+        items = phrasebook_items(*languages)
+    else:
+        if set(languages) != {"en", "de"}:
+            raise UserError("the rules are for English and German: use a model between these")
+        text = from_files(arguments.src, [arguments.ref])
+        items = text_items(map(SentencePair, text.sources, text.references[0]), *languages)
+    items = [item for item in items if arguments.point in (None, item.point)]
+    if not items:
+        raise UserError("there are no such items")
     answers = preferred(translator, items)
     n_items = Counter(item.point for item in items)
     n_right = Counter(item.point for item, answer in zip(items, answers, strict=True) if answer == item.right)
@@ -67,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -1,6 +1,6 @@
 """Translate lines with numbers, dates, amounts, addresses, codes and names, and print how many of these are kept.
 
-The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 26 kinds, nine for each kind and
+The lines are made of sentences in faithful_suite.tsv, with values drawn for each of 27 kinds, nine for each kind and
 language; with --several, they have two or three values each, and are in English or German. A value is kept if it is in
 the translation as often as in the source, in the source's or in the target's way of writing it, and no digit of the
 translation belongs to anything else. With --language, nothing is translated: a value is kept if slots stand for it in a
@@ -18,7 +18,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from program import run_program
+
 from mtformer.runs.finding import find_model
+from mtformer.support.errors import UserError
 from mtformer.text.dates import write_date
 from mtformer.text.entities import with_numbers_for
 from mtformer.text.slots import with_slots
@@ -147,6 +150,7 @@ class Line(NamedTuple):
 
 def lines(language: str, seed: int) -> Iterator[Line]:
     """Yield the lines in a language."""
+    _require("count", language)
     for kind, (carrier, draw) in KINDS.items():
         rng = Random(f"{seed} {kind} {language}")
         for number in range(_N_LINES):
@@ -155,8 +159,20 @@ def lines(language: str, seed: int) -> Iterator[Line]:
             yield Line(kind, pattern.format(*(value.text for value in values)), values)
 
 
+def _require(carrier: str, language: str) -> None:
+    """Check that there are sentences in a language.
+
+    Raises:
+        UserError: there are none.
+    """
+    if (carrier, language) not in CARRIERS:
+        known = ", ".join(sorted(other for kind, other in CARRIERS if kind == carrier))
+        raise UserError(f"there are no such lines in {language}, but in {known}")
+
+
 def lines_with_several(language: str, seed: int) -> Iterator[Line]:
     """Yield the lines in a language that have several values, of kinds that their sentences name."""
+    _require("several", language)
     for pattern in CARRIERS["several", language]:
         kinds = re.findall("{(.*?)}", pattern)
         for number in range(_N_OF_SEVERAL):
@@ -240,4 +256,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

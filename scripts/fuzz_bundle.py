@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from program import run_program
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -329,4 +330,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

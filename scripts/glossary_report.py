@@ -19,13 +19,14 @@ training sentences (Dice's coefficient).
 import argparse
 import re
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from unittest import mock
+
+from program import run_program
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import parse_source
@@ -35,7 +36,6 @@ from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.finding import find_model
 from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -138,10 +138,7 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=4, help="hypotheses kept at each step")
     parser.add_argument("--turns", type=int, default=3, help="how often to measure the time")
     arguments = parser.parse_args()
-    try:
-        report(arguments)
-    except UserError as error:
-        sys.exit(f"glossary_report: {error}")
+    report(arguments)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -258,4 +255,4 @@ def time_ratio(translator: Translator, plain: Translator, sources: Sequence[str]
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from program import run_program
 from roofline import MACHINES, SHAPES, Cost, Machine, Shape, known, operations, step_cost, update_cost
 
 from mtformer.config import Config, Facts, ModelConfig, ResolvedTraining, SearchOptions, TokenizerConfig, resolve
@@ -36,7 +37,6 @@ from mtformer.model.transformer import Transformer
 from mtformer.phrasebook.splits import sentences
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.support.errors import UserError
 from mtformer.support.hardware import has_fast_bf16, pick_device
 from mtformer.support.terminal import as_text
 from mtformer.text.pairs import SentencePair
@@ -322,10 +322,7 @@ def main() -> None:
         table = [line for shape in SHAPES for line in rows_of(shape, machine, None, "bf16", N_STEPS)]
         print(as_text(header, table, left=2))
         return
-    try:
-        device = pick_device(arguments.device)
-    except UserError as error:
-        sys.exit(str(error))
+    device = pick_device(arguments.device)
     on_gpu = device.type == "cuda"
     precision = "bf16" if on_gpu and has_fast_bf16(device) else "fp32"
     name = torch.cuda.get_device_name(device) if on_gpu else "the processor, which proves nothing about a GPU"
@@ -341,4 +338,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from program import run_program
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
@@ -153,4 +154,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

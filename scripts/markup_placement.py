@@ -6,11 +6,11 @@ the known translation. A model of the phrasebook, from or into English, is neede
 """
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from phrasebook_measures import concepts
+from program import run_program
 
 from mtformer.bundle.format import load_bundle
 from mtformer.phrasebook.splits import LANGUAGES, held_out
@@ -55,13 +55,10 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=300, help="how many sentences (default: 300)")
     parser.add_argument("--wrong", type=int, default=0, help="how many wrong ones to show (default: none)")
     args = parser.parse_args()
-    try:
-        bundle = load_bundle(find_model(args.run))
-    except UserError as error:
-        sys.exit(f"markup_placement: {error}")
+    bundle = load_bundle(find_model(args.run))
     languages = bundle.header.src_lang, bundle.header.tgt_lang
     if not set(languages) <= set(LANGUAGES):
-        sys.exit("markup_placement: use a model of the phrasebook")
+        raise UserError("use a model of the phrasebook")
     sources, references, expected = zip(*cases(*languages, args.n), strict=True)
     found = placed(Translator.load(bundle, "cpu"), sources, references)
     right = [text == other for text, other in zip(found, expected, strict=True)]
@@ -76,4 +73,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

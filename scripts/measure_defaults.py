@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import yaml
+from program import run_program
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TextFiles, load_config
@@ -153,6 +154,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     arguments = parser.parse_args()
+    if not (arguments.multi30k or arguments.tatoeba):
+        parser.error("give --multi30k, --tatoeba or both")
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     torch.set_num_threads(arguments.threads)
     arguments.work.mkdir(parents=True, exist_ok=True)
@@ -170,4 +173,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -22,9 +22,9 @@ from pathlib import Path
 from random import Random
 
 from faithful_report import CARRIERS, lines, unknown_word
+from program import run_program
 
 from mtformer.runs.finding import find_model
-from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines
 from mtformer.text.numbers import find_numbers
@@ -165,13 +165,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the made-up lines (default: 1)")
     parser.add_argument("--output", type=Path, help="where to write sources, translations and notes as JSON lines")
     arguments = parser.parse_args()
-    try:
-        path = find_model(arguments.model)
-        translator = Translator.load(
-            path, "cpu", engine=arguments.engine, raw=arguments.raw, beam_size=arguments.beam_size
-        )
-    except UserError as error:
-        parser.error(str(error))
+    path = find_model(arguments.model)
+    translator = Translator.load(path, "cpu", engine=arguments.engine, raw=arguments.raw, beam_size=arguments.beam_size)
     if arguments.references:
         report_references(translator, *arguments.references)
         return
@@ -207,4 +202,4 @@ def _best(translator: Translator, text: str) -> Translation | None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -36,6 +36,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from program import run_program
+
+from mtformer.cli.options import parse_pair
 from mtformer.config import FILTERS, Config, LanguagePair, load_config, parse_source
 from mtformer.data.clean.checkup import check
 from mtformer.data.clean.diacritics import without_diacritics
@@ -345,7 +348,7 @@ def main() -> None:
     parser.add_argument("--train", type=Path, help="a config: train on clean, noisy and filtered text")
     parser.add_argument("--set", action="append", default=[], help="settings of those runs")
     arguments = parser.parse_args()
-    languages = LanguagePair.parse(arguments.pair)
+    languages = parse_pair(arguments.pair)
     pairs = list(ParallelText([parse_source(arguments.data, *languages)], *languages))
     if arguments.pairs and arguments.pairs < len(pairs):
         pairs = random.Random(arguments.seed).sample(pairs, arguments.pairs)
@@ -365,4 +368,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -12,6 +12,8 @@ import random
 from functools import partial
 from pathlib import Path
 
+from program import run_program
+
 from mtformer.phrasebook.lexicon import LEXICON, Noun
 from mtformer.support.files import write_atomically
 
@@ -75,4 +77,4 @@ def other(noun: Noun, generator: random.Random) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

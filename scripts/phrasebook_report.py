@@ -6,17 +6,16 @@ visitors type it translates acceptably. ``--wrong`` shows the others.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import phrasebook_measures as measures
+from program import run_program
 
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.finding import find_model
-from mtformer.support.errors import UserError
 from mtformer.translate.translator import Translator
 
 
@@ -26,10 +25,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
     parser.add_argument("--wrong", action="store_true", help="show the visitors' sentences with a wrong translation")
     arguments = parser.parse_args()
-    try:
-        bundle = load_bundle(find_model(arguments.run))
-    except UserError as error:
-        sys.exit(f"phrasebook_report: {error}")
+    bundle = load_bundle(find_model(arguments.run))
     header = bundle.header
     translator = Translator.load(bundle)
     for split in ("test", "compositional"):
@@ -58,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

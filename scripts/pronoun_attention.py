@@ -11,7 +11,6 @@ noun.
 
 import argparse
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
+from program import run_program
 from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle, load_bundle
@@ -183,12 +183,9 @@ def main() -> None:
     """Print a table of all heads and name the best one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
-    try:
-        bundle = load_bundle(find_model(parser.parse_args().run))
-    except UserError as error:
-        sys.exit(f"pronoun_attention: {error}")
+    bundle = load_bundle(find_model(parser.parse_args().run))
     if bundle.header.src_lang != "en" or bundle.header.tgt_lang not in _BECAUSE:
-        sys.exit("pronoun_attention: the sentences are in English: use a model from English to German or Chinese")
+        raise UserError("the sentences are in English: use a model from English to German or Chinese")
     heads = measure(bundle.model, questions(bundle, held_out("pronouns")))
     print("attention  layer  head  subject  object     all  strongest  weight right, wrong")
     for head in heads:
@@ -202,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

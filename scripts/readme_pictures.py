@@ -5,12 +5,12 @@ The first run must be a phrasebook model from English. Of its heads the one is d
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from program import run_program
 from pronoun_attention import Head, measure, places_of, questions
 
 from mtformer.bundle.format import Bundle, load_bundle
@@ -172,13 +172,10 @@ def main() -> None:
     parser.add_argument("curve", type=Path, help="the run whose validations bleu.svg shows")
     parser.add_argument("--output", type=Path, default=Path("docs/pictures"), help="the folder of the pictures")
     arguments = parser.parse_args()
-    try:
-        pictures = {
-            "it.svg": draw_it(load_bundle(find_model(arguments.phrasebook))),
-            "bleu.svg": draw_bleu(RunFolder(arguments.curve)),
-        }
-    except UserError as error:
-        sys.exit(f"readme_pictures: {error}")
+    pictures = {
+        "it.svg": draw_it(load_bundle(find_model(arguments.phrasebook))),
+        "bleu.svg": draw_bleu(RunFolder(arguments.curve)),
+    }
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
         with open_atomically(arguments.output / name) as file:
@@ -186,4 +183,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from program import run_program
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -362,4 +363,4 @@ def main() -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)  # the gradients of an LSTM vanish, and some processors are slow with tiny numbers
-    main()
+    run_program(main)

@@ -31,6 +31,9 @@ from types import CodeType
 from typing import Any
 
 import torch
+from program import run_program
+
+from mtformer.support.errors import UserError
 
 DOCS = Path(__file__).absolute().parent.parent / "docs"
 PAGES = sorted(DOCS.glob("tour*.md"))
@@ -244,7 +247,7 @@ def main() -> None:
     os.chdir(arguments.folder.parent)
     named = set(_RUN.findall("".join(page.read_text(encoding="utf-8") for page in PAGES))) - _MADE_BY_READERS
     if missing := sorted(run for run in named if not Path(run).is_dir()):
-        sys.exit(f"{arguments.folder} lacks the runs {', '.join(missing)}")
+        raise UserError(f"{arguments.folder} lacks the runs {', '.join(missing)}")
     failed = []
     for page in PAGES:
         if arguments.paste:
@@ -254,4 +257,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

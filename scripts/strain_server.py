@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import psutil
 from bench_serve import closed_loop, serving
+from program import run_program
 
 PART = b"a" * 2**16
 KINDS = {  # of bodies, and how they begin
@@ -127,4 +128,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

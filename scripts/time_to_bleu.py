@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from instructions import add_option, limit
+from program import run_program
 from race_to_bleu import SYSTEMS, Race, draw, table
 
 from mtformer.support.files import write_atomically
@@ -85,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

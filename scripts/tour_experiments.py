@@ -22,6 +22,7 @@ from pathlib import Path
 
 import phrasebook_measures as measures
 import torch
+from program import run_program
 from torch import Tensor
 
 from mtformer.bundle.format import load_bundle
@@ -157,4 +158,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main()
+    run_program(main)

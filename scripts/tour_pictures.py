@@ -13,7 +13,6 @@ RUN is a run on the phrasebook from English to Chinese, RECURRENT the file recur
 import argparse
 import json
 import struct
-import sys
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from program import run_program
 from pronoun_attention import places_of
 from readme_pictures import line_through, svg, text
 from torch import Tensor
@@ -31,7 +31,6 @@ from mtformer.model.layers import EncoderLayer, Residual
 from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
 from mtformer.runs.finding import find_model
-from mtformer.support.errors import UserError
 from mtformer.support.files import open_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.translator import Translator
@@ -236,10 +235,7 @@ def main() -> None:
     parser.add_argument("recurrent", type=Path, help="recurrent.json of scripts/recurrent.py")
     parser.add_argument("--output", type=Path, default=Path("docs/pictures"), help="the folder of the pictures")
     arguments = parser.parse_args()
-    try:
-        translator = Translator.load(find_model(arguments.run), device="cpu")
-    except UserError as error:
-        sys.exit(f"tour_pictures: {error}")
+    translator = Translator.load(find_model(arguments.run), device="cpu")
     model = translator.engine.model  # type: ignore[attr-defined]
     pictures = {
         "positions.svg": draw_positions(),
@@ -254,4 +250,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)
