@@ -462,6 +462,13 @@ def test_capitals_alone_tell_no_outputs_apart_where_the_system_ignores_them(
     assert "would both be written" in problem(pages)
 
 
+def test_lock_files_of_open_documents_are_skipped(tmp_path: Path) -> None:
+    report, lock = make(tmp_path, "in/report.docx", "in/~$report.docx")
+    for inputs, output in (([report.parent], tmp_path / "out"), ([report, lock], Path("-"))):
+        assert [task.input for task in tasks(inputs, output)] == [report]
+    assert [task.input for task in tasks([lock], Path("-"))] == [lock]
+
+
 def test_translations_of_other_documents_are_skipped(tmp_path: Path) -> None:
     files = make(tmp_path, "r.html", "r.de.html", "s.de.html", "t.pdf", "t.de.txt", "u/r.de.html")
     kept = without_translations(tasks(files, Path("-")), "de")

@@ -21,6 +21,7 @@ from mtformer.translate.jobs.reading import structured_suffix
 log = logging.getLogger(__name__)
 
 _MOST_SHOWN = 3  # files in a message
+_LOCK = "~$"  # what the names of Office's lock files begin with, which stand beside open documents
 
 
 class Task(NamedTuple):
@@ -64,9 +65,10 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         UserError: there is no document, its format is unknown or differs from that of the output, or a required package
             is not installed.
     """
+    if len(inputs) == 1 and inputs[0].is_dir():
+        return _in_folder(inputs[0], output)
+    inputs = [path for path in inputs if not path.name.startswith(_LOCK)] or inputs
     [first, *others] = inputs
-    if first.is_dir() and not others:
-        return _in_folder(first, output)
     for path in inputs:
         format = format_of(path.name)
         if not path.is_file():
@@ -94,7 +96,7 @@ def _in_folder(folder: Path, output: Path) -> list[Task]:
         raise UserError(f"{folder} is a folder: name another for the translations, as in --output translated")
     if output.resolve().is_relative_to(folder.resolve()):
         raise UserError(f"{output} is in {folder}, which is an input: name a folder elsewhere for the output")
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((".", _LOCK)))
     formats = {path: format for path in files if (format := find_format(path.name))}
     if not formats:
         raise UserError(f"{folder} has no documents among its {len(files)} files")
