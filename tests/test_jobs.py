@@ -374,7 +374,7 @@ def test_a_process_hashes_the_model_once(job: TranslationJob, monkeypatch: pytes
     assert (hashed, len(translator.texts)) == (job.models, len(LINES))
 
 
-@pytest.mark.parametrize("name", ["a.ini", "b.DOC", "d.srt.gz", "e.toml"])
+@pytest.mark.parametrize("name", ["a.ini", "b.STRINGS", "d.srt.gz", "e.toml"])
 def test_files_whose_lines_are_not_sentences_are_refused_by_name(trained: Project, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a small dog.\n")
     refused = trained.mtformer("translate", "--input", tmp_path / name)
@@ -382,6 +382,17 @@ def test_files_whose_lines_are_not_sentences_are_refused_by_name(trained: Projec
     assert f"{name}: all lines of a .{name.split('.')[1].lower()} file would be translated" in refused.stderr
     given = trained.mtformer("translate", "--input", "-", stdin=(tmp_path / name).read_text())
     assert (given.status, given.stdout.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("a.DOC", ".docx"), ("b.rtf", ".docx"), ("c.xls", ".xlsx")])
+def test_the_format_to_convert_older_documents_to_is_named(
+    trained: Project, tmp_path: Path, name: str, suffix: str
+) -> None:
+    (tmp_path / name).write_text("a small dog.\n")
+    for option in ([], ["--input"]):
+        refused = trained.mtformer("translate", *option, tmp_path / name)
+        assert (refused.status, refused.stdout) == (2, "")
+        assert f"{name} is not in a format that is translated: save it as {suffix}" in refused.stderr
 
 
 @pytest.mark.parametrize("name", ["a.docx", "b.PDF", "c.tsv.gz"])

@@ -117,6 +117,8 @@ _STRUCTURED = frozenset(
     ".csv .doc .docx .epub .htm .html .ini .json .jsonl .odp .ods .odt .pages .pdf .po .pot .ppt .pptx .properties "
     ".resx .rtf .srt .strings .tex .tmx .toml .tsv .vtt .xlf .xliff .xls .xlsx .xml .yaml .yml".split()
 )
+# The formats of documents to convert others to.
+_CURRENT = {".doc": ".docx", ".rtf": ".docx", ".pages": ".docx", ".ppt": ".pptx", ".xls": ".xlsx"}
 
 
 def structured_suffix(path: Path) -> str:
@@ -148,6 +150,8 @@ class Source:
 
     def __post_init__(self) -> None:
         if self.text is None and (suffix := structured_suffix(self.path)):
+            if suffix in _CURRENT:
+                raise UserError(f"{self.path} is not in a format that is translated: save it as {_CURRENT[suffix]}")
             raise UserError(
                 f"{self.path}: all lines of a {suffix} file would be translated, keywords included: extract the "
                 "text, one sentence a line; or, to translate it as it is, give it to standard input (--input -)"
