@@ -455,3 +455,5 @@ def test_characters_that_sheets_write_as_codes_stay() -> None:
     first, second = strings(translated(content, "a.xlsx"))
     assert "TWO DOGS_x000D_\nRUN." in first
     assert "_x005F_" in second
+    [_, second] = strings(translated(content, "a.xlsx", bilingual=True))
+    assert second.count("_x005F_") == 2

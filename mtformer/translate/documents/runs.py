@@ -264,7 +264,8 @@ class _Paragraph:
         for place, part in enumerate(re.split(f"({signs})", characters)):
             if place % 2:
                 kind = {"\n": Kind.LINE, "\t": Kind.BREAK}.get(part[-1], Kind.POINT)
-                self._add(Mark(kind, (part if raw is None else self._written(part, format),)))
+                written = part if raw is None else self._written(part, format)
+                self._add(Mark(kind, (written,), has_text=kind is Kind.POINT))
             else:
                 self._items += [replace(text, format=format) for text in texts(part)]
 
