@@ -308,6 +308,7 @@ NUMBERS = [
     (("en", "zh"), "$1.5m, £3bn and 20k dogs", "150万美元，30亿英镑，2万只狗", ()),
     (("zh", "en"), "150万美元，30亿英镑，2万只狗", "$1.5m, £3bn and 20k dogs", ()),
     (("en", "zh"), "$1.5m for dogs", "15万美元买狗", ("numbers lost: 1.5",)),
+    (("en", "zh"), "$1.5m for dogs", "1.5美元买狗", ("numbers lost: 1.5m",)),
     (("fr", "zh"), "3 milliards de chiens, 2 M€", "30亿狗, 200万欧元", ()),
     (("en", "es"), "5 million dogs", "5 millones de dogs", ()),  # whose words are not known here
     (("en", "zh"), "20% off, 15% off", "8折, 8.5折", ()),

@@ -13,6 +13,11 @@ const FEW_VALUES = ["2", "3", "4"];
 const UNITS_OF_TIME = ["h", "min", "s"];
 const [ORDINAL_SIGN, TO] = ["第", ["to", "bis", "到", "至"]]; // 第五公里 is the fifth kilometer; between two numbers in words
 
+/** Whether a currency stands before a number, or before the other number of a range. */
+function isOfMoney(text, start) {
+  return OF_MONEY.test(text.slice(Math.max(0, start - LONGEST_OF_MONEY), start));
+}
+
 function numbersAndCodes(text, language) {
   return Array.from(text.matchAll(FOUND)).flatMap(({ 0: written, index, groups }) => {
     const { short, number, plain, groups: grouped, range, fraction } = groups;
@@ -25,7 +30,7 @@ function numbersAndCodes(text, language) {
     if (areSeveral) return alone;
     const withWord = [];
     const isApart = !SHARING.test(text.slice(Math.max(0, index - LONGEST_SHARING), index));
-    const isMoney = OF_MONEY.test(text.slice(Math.max(0, index - LONGEST_OF_MONEY), index));
+    const isMoney = isOfMoney(text, index);
     const large = isApart && (plain ?? range ?? fraction) !== undefined && largeWord(language, isMoney);
     const word = large && matchAt(large, text, index + written.length);
     const values = word ? parts.map((part) => inFull(part, word)) : [null];

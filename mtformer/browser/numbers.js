@@ -209,7 +209,7 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   const lacksScales = isKnown && !LARGE.test(counterpart.toLowerCase()); // 2千 is not 2
   for (const scale of lacksScales ? scales : []) lost.set(scale.start, scale);
   for (const number of lacksScales ? numbers : []) {
-    const scale = matchAt(SCALE, text, number.end);
+    const scale = matchAt(isOfMoney(text, number.start) ? ANY_SCALE : SCALE, text, number.end);
     const value = scale && scaledValue(number, text);
     if (value !== null && !inFull.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
   }

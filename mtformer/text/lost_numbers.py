@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from mtformer.text.beside_numbers import is_of_money
 from mtformer.text.clocks import find_clocks
 from mtformer.text.entities import DISCOUNT, SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
@@ -158,7 +159,8 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
     lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
     if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
         for number in numbers:
-            if (scale := SCALE.match(text, number.end)) and _scaled(number, text) not in values:
+            pattern = ANY_SCALE if is_of_money(text, number.start) else SCALE
+            if (scale := pattern.match(text, number.end)) and _scaled(number, text) not in values:
                 lost[number.start] = number._replace(text=number.text + scale[0])
         lost |= {scale.start: scale for scale in scales}
     return sorted(lost.values())
