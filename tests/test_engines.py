@@ -71,7 +71,7 @@ def test_a_sentence_with_nan_leaves_those_beside_it_alone(make_engine: Callable[
         bundle.model.src_embedding.weight[DAMAGED] = math.nan
     engine, done = make_engine(bundle), list[int]()
     requests = list(map(KINDS[kind], [*GOOD, BAD]))
-    *results, error = engine.submit(requests, on_done=done.extend)
+    *results, error = engine.submit(requests, on_done=lambda batch, _: done.extend(batch))
     assert isinstance(error, MtformerError) and "the model predicts NaN" in str(error)
     assert sorted(done) == [0, 1, 2, 3]
     for result, request in zip(results, requests, strict=False):
@@ -84,7 +84,9 @@ def test_requests_of_any_mix_get_what_each_would_get_alone(make_engine: Callable
     engine = make_engine(load_bundle(FIXTURE))
     requests = [make(src) for src in GOOD for make in KINDS.values()]
     done = list[int]()
-    for result, request in zip(engine.submit(requests, on_done=done.extend), requests, strict=True):
+    for result, request in zip(
+        engine.submit(requests, on_done=lambda batch, _: done.extend(batch)), requests, strict=True
+    ):
         assert_same(result, engine.submit([request])[0])
     assert sorted(done) == list(range(len(requests)))
     assert engine.submit([]) == []

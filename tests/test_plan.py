@@ -25,10 +25,11 @@ class Doubler:
         """Compute the requests one by one, the last first."""
         sources = [request.src[0] for request in requests if isinstance(request, ScoreRequest)]
         self.submitted.append(sources)
+        results = [MtformerError("thirteen") if src == 13 else [2.0 * src] for src in sources]
         for i in reversed(range(len(sources))):
             if on_done is not None:
-                on_done([i])
-        return [MtformerError("thirteen") if src == 13 else [2.0 * src] for src in sources]
+                on_done([i], [results[i]])
+        return results
 
 
 def doubled(*numbers: int) -> Plan[list[float]]:
@@ -96,3 +97,43 @@ def test_progress_counts_each_plan_once(plans: list[str]) -> None:
     outcomes = run([made[name]() for name in plans], Doubler(), progress.append)
     assert sum(progress) == len(outcomes) == len(plans)
     assert min(progress, default=0) >= 0
+
+
+def test_progress_counts_a_plan_when_it_ends() -> None:
+    progress: list[int] = []
+    at_submit: list[int] = []
+
+    class Watched(Doubler):
+        def submit(self, requests: Sequence[Request[Any]], *, on_done: OnDone | None = None) -> list[Any]:
+            at_submit.append(sum(progress))
+            return super().submit(requests, on_done=on_done)
+
+    run([doubled(1, 2), chain_as_list(3), given([1.0])], Watched(), progress.append)
+    assert at_submit == [1, 2, 2]
+    assert sum(progress) == 3
+
+
+def test_a_plan_goes_on_while_others_are_computed() -> None:
+    events: list[str] = []
+
+    def named(name: str) -> Plan[list[float]]:
+        results = yield from doubled(1)
+        events.append(name)
+        return results
+
+    class Slow(Doubler):
+        def submit(self, requests: Sequence[Request[Any]], *, on_done: OnDone | None = None) -> list[Any]:
+            results = super().submit(requests, on_done=on_done)
+            events.append("returned")
+            return results
+
+    run([named("first"), named("second")], Slow())
+    assert events == ["second", "first", "returned"]
+
+
+def test_an_engine_need_not_report_what_is_done() -> None:
+    class Silent(Doubler):
+        def submit(self, requests: Sequence[Request[Any]], *, on_done: OnDone | None = None) -> list[Any]:
+            return super().submit(requests)
+
+    assert run([doubled(1, 2), chain_as_list(3)], Silent()) == [[2.0, 4.0], [24.0]]

@@ -447,7 +447,7 @@ def test_a_search_without_a_possible_translation_ends_with_an_error() -> None:
 def test_the_engine_reports_every_source_once_longest_first() -> None:
     texts, seen = [[4] * length + [EOS] for length in (2, 9, 5, 1)], list[int]()
     asked = [SearchRequest(text, SearchOptions(batch_tokens=12), 3) for text in texts]
-    TorchEngine(make_model(1)).submit(asked, on_done=seen.extend)
+    TorchEngine(make_model(1)).submit(asked, on_done=lambda batch, _: seen.extend(batch))
     assert seen == [1, 2, 0, 3]
 
 
@@ -456,7 +456,7 @@ def test_beams_count_in_the_budget_of_a_batch(beam_size: int, sizes: list[int]) 
     seen = list[int]()
     options = SearchOptions(batch_tokens=24, beam_size=beam_size)
     asked = [SearchRequest([4, 5, EOS], options, 2)] * 16
-    TorchEngine(make_model(1)).submit(asked, on_done=lambda batch: seen.append(len(batch)))
+    TorchEngine(make_model(1)).submit(asked, on_done=lambda batch, _: seen.append(len(batch)))
     assert seen == sizes
 
 
@@ -498,8 +498,8 @@ def test_batches_are_small_where_the_vocabulary_is_large() -> None:
     engine = TorchEngine(model)
     options = SearchOptions(batch_tokens=24, beam_size=4)
     asked = [SearchRequest([4, 5, EOS], options, 2)] * 16
-    engine.submit(asked, on_done=lambda batch: seen.append(len(batch)))
+    engine.submit(asked, on_done=lambda batch, _: seen.append(len(batch)))
     sizes = ModelConfig.model_validate({"d_model": 16, "n_heads": 2, "d_ff": 32, "tie_embeddings": False})
     wide = Transformer(sizes.architecture(src_vocab_size=12, tgt_vocab_size=1_536, joint=False, max_length=16))
-    TorchEngine(wide.eval()).submit(asked, on_done=lambda batch: seen.append(len(batch)))
+    TorchEngine(wide.eval()).submit(asked, on_done=lambda batch, _: seen.append(len(batch)))
     assert seen == [8, 8, 4, 4, 4, 4]  # 4 beams of 1,536 logits count as 6 tokens

@@ -179,8 +179,8 @@ def test_a_text_that_fails_leaves_those_beside_it_alone(model: Transformer, toke
     bad = TEXTS[3]
 
     class Fails(TorchEngine):
-        def submit(self, requests: Any, **settings: Any) -> Any:
-            results = super().submit(requests, **settings)
+        def submit(self, requests: Any, **_: Any) -> Any:
+            results = super().submit(requests)
             refused = tokenizer.encode_src([bad])
             return [
                 MtformerError("bad") if request.src in refused else r

@@ -32,9 +32,9 @@ class BatchedEngine(ABC):
             except UserError as error:
                 results[i] = error
                 refused.append(i)
-        report = on_done or (lambda indices: None)
+        report = on_done or (lambda indices, results: None)
         if refused:
-            report(refused)
+            report(refused, [results[i] for i in refused])
         for indices in groups.values():
             group: Any = [requests[i] for i in indices]
             is_search = isinstance(group[0], SearchRequest)
@@ -44,7 +44,7 @@ class BatchedEngine(ABC):
                     done = [indices[i] for i in batch]
                     for i, outcome in zip(done, of_batch, strict=True):
                         results[i] = outcome
-                    report(done)
+                    report(done, of_batch)
         return results
 
     def _require_possible(self, request: Request[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Constraint
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 Example: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # the ids of a sentence and those of its translation
-OnDone = Callable[[Sequence[int]], object]  # called with the indices of what is done
+OnDone = Callable[[Sequence[int], Sequence[Any]], object]  # called with the indices of what is done, and the results
 
 
 class EngineError(UserError):
@@ -110,7 +110,7 @@ class Engine(Protocol):
 
         Args:
             requests: what to compute.
-            on_done: called with the indices of requests that are done, whether they have failed or not.
+            on_done: called with the indices of requests that are done, and their results or errors.
 
         Returns:
             For each request its result; or the error for which there is none, such as that the model predicts NaN for

@@ -4,7 +4,6 @@ A plan does no input or output, and leaves computing to whoever drives it: :func
 once and submits what all of them ask for together, so that an engine finds sentences of one length for its batches.
 """
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -47,37 +46,48 @@ class Group(Generic[T]):
 
     Attributes:
         requests: what they ask for now; nothing once all of them have ended.
-        owners: the number of the plan that asks for each.
         outcomes: for each plan that has ended, its result or its error.
     """
 
-    def __init__(self, plans: Iterable[Plan[T]]) -> None:
-        """Start the plans."""
-        self._plans = list(plans)
+    def __init__(self, plans: Iterable[Plan[T]], on_end: Callable[[int], object] | None = None) -> None:
+        """Start the plans; ``on_end`` is called with 1 for each that ends."""
+        self._plans, self._on_end = list(plans), on_end or (lambda _: None)
         self.outcomes: list[Any] = [None] * len(self._plans)
-        self._advance(dict.fromkeys(range(len(self._plans))))
+        self._next: dict[int, Sequence[Request[Any]]] = {}  # of plans that have gone on, what they ask for
+        for number in range(len(self._plans)):
+            self._advance(number, None)
+        self._begin_round()
 
     def receive(self, results: Sequence[Any]) -> None:
-        """Give the plans the results of :attr:`requests`."""
-        of_plan: dict[int, Any] = {number: [] for number in self.owners}
-        for number, result in zip(self.owners, results, strict=True):
-            of_plan[number].append(result)
-        self._advance(of_plan)
+        """Give the plans the results of :attr:`requests`, but for those that they have, and ask for the next ones."""
+        self.receive_some(range(len(results)), results)
+        self._begin_round()
 
-    def _advance(self, results: dict[int, Any]) -> None:
-        """Continue plans, each with its results; None starts one."""
-        self.requests: list[Request[Any]] = []
-        self.owners: list[int] = []
-        for number, of_plan in results.items():
-            try:
-                requests = self._plans[number].send(of_plan)
-            except StopIteration as end:
-                self.outcomes[number] = end.value
-            except MtformerError as error:
-                self.outcomes[number] = error
-            else:
-                self.requests += requests
-                self.owners += [number] * len(requests)
+    def receive_some(self, indices: Iterable[int], results: Iterable[Any]) -> None:
+        """Give the plans the results of some requests; a plan that has all of its results goes on."""
+        for index, result in zip(indices, results, strict=True):
+            number = self._owners[index]
+            of_plan = self._results[number]
+            if index not in of_plan:
+                of_plan[index] = result
+                if len(of_plan) == self._n_requests[number]:
+                    self._advance(number, [of_plan[i] for i in sorted(of_plan)])
+
+    def _advance(self, number: int, results: Sequence[Any] | None) -> None:
+        """Continue a plan with its results; None starts it."""
+        try:
+            self._next[number] = self._plans[number].send(results)  # type: ignore[arg-type]
+        except (StopIteration, MtformerError) as end:
+            self.outcomes[number] = end.value if isinstance(end, StopIteration) else end
+            self._on_end(1)
+
+    def _begin_round(self) -> None:
+        asked = sorted(self._next.items())
+        self._next = {}
+        self._results: dict[int, dict[int, Any]] = {number: {} for number, _ in asked}
+        self._n_requests = {number: len(requests) for number, requests in asked}
+        self._owners = [number for number, requests in asked for _ in requests]
+        self.requests: list[Request[Any]] = [request for _, requests in asked for request in requests]
 
 
 def run(
@@ -85,28 +95,17 @@ def run(
 ) -> "list[T | MtformerError]":
     """Drive plans to their ends.
 
+    A plan goes on as soon as it has its results, while the engine computes those of others.
+
     Args:
         plans: any number of them.
         engine: computes what they ask for.
-        on_progress: called with the number of plans whose first requests have been computed since the last call, which
-            are most of the work, or that have none.
+        on_progress: called with the number of plans that have ended since the last call.
 
     Returns:
         For each plan its result, or the error that has ended it; the others go on.
     """
-    report = on_progress or (lambda n_plans: None)
-    group = Group(plans)
-    owners = group.owners
-    left = Counter(owners)
-    report(len(group.outcomes) - len(left))
-
-    def count(done: Sequence[int]) -> None:
-        numbers = [owners[i] for i in done]
-        left.subtract(numbers)
-        report(sum(not left[number] for number in set(numbers)))
-
-    if group.requests:
-        group.receive(engine.submit(group.requests, on_done=count))
+    group = Group(plans, on_progress)
     while group.requests:
-        group.receive(engine.submit(group.requests))
+        group.receive(engine.submit(group.requests, on_done=group.receive_some))
     return group.outcomes
