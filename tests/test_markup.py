@@ -131,6 +131,8 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("The <i><u>web</u> <b>site</b></i> here", "Die Seite hier", "0-0 2-1 3-2",
          "Die <i><u>Seite</u><b></b></i> hier"),
         ("{a} and {b}", "und", "0-0", "{a} und {b}"),
+        ("[→](x) Old dogs <b>#</b> run.", "Alte Hunde rennen.", "0-0 1-1 2-2", "[→](x) Alte Hunde <b>#</b> rennen."),
+        ("Old dogs<b>!</b>", "Alte Hunde!", "0-0 1-1", "Alte Hunde<b></b>!"),
         ("Water is <b>H<sub>2</sub>O</b>.", "H2O? Ist Wasser.", "0-2 1-1 2-0", "<b>H<sub>2</sub>O</b>? Ist Wasser."),
         ("Drink H<sub>2</sub>O and H<sup>2</sup>O.", "H2O und H2O trinken.", "0-3 1-0 2-1 3-2",
          "H<sub>2</sub>O und H<sup>2</sup>O trinken."),

@@ -30,6 +30,9 @@ from mtformer.translate.translation import FLAG, Translation, joined
 
 _BRACKETS = dict(zip("([{<\"'“‘„«（", ")]}>\"'”’“»）", strict=True))
 _DEEPEST = 50  # pairs inside each other; no text has more
+_SIGNS = re.compile(
+    r"""[^\w.,:;!?…。，、；：！？"'“”‘’„«»()\[\]{}<>–—&+=%$€£°@-]+"""
+)  # neither punctuation nor words such as &
 _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
 
 
@@ -141,7 +144,7 @@ def make_segment(text: str, marks: Sequence[Mark]) -> LineSegment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
     builder = _Builder(escaped=unescape(text) != text)  # not of "AT&T;": no entity has this name
     position, is_after_single = 0, False
-    marks = _without_lone_tags(text, marks)
+    marks = _with_signs(text, _without_lone_tags(text, marks))
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
         start, end = _with_glue(text, mark, position, limit)
         builder.add_text(text[position:start])
@@ -171,6 +174,19 @@ def _without_lone_tags(text: str, marks: Sequence[Mark]) -> list[Mark]:
         before, after = text[mark.start - 1 : mark.start], text[mark.end : mark.end + 1]
         if not before.isalnum() and (not after.strip() or after in CLOSING_PUNCTUATION):
             found[number] = replace(mark, role=Role.WORD)
+    return found
+
+
+def _with_signs(text: str, marks: Sequence[Mark]) -> list[Mark]:
+    """Join pairs around signs that models drop, as in ``[→](next.html)``, to single marks."""
+    found: list[Mark] = []
+    for mark in marks:
+        before = found[-1] if found else mark
+        is_pair = (before.role, mark.role) == (Role.OPEN, Role.CLOSE) and before.name == mark.name
+        if is_pair and _SIGNS.fullmatch(unescape(text[before.end : mark.start])):
+            found[-1] = Mark(before.start, mark.end, Role.POINT)
+        else:
+            found.append(mark)
     return found
 
 
