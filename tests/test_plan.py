@@ -113,7 +113,7 @@ def test_progress_counts_a_plan_when_it_ends() -> None:
     assert sum(progress) == 3
 
 
-def test_a_plan_goes_on_while_others_are_computed() -> None:
+def test_a_plan_continues_while_others_are_computed() -> None:
     events: list[str] = []
 
     def named(name: str) -> Plan[list[float]]:

@@ -30,6 +30,7 @@ _ABBREVIATED = {  # which may be something else: 5 m
     **{"k": 3, "tsd": 3, "teur": 3, "m": 6, "mn": 6, "mln": 6, "mill": 6},
     **{"b": 9, "bn": 9, "bln": 9, "md": 9, "mia": 9, "tn": 12, "trn": 12},
 }
+_ZEROS = _SCALES | _ABBREVIATED
 _OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
 _NO_GRAND = "(?<=grand)(?:[a-z]| piano| slam| prix)"  # 5 grandchildren
 SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT}|{_NO_GRAND})", re.IGNORECASE)
@@ -271,7 +272,7 @@ def _scaled(number: Number, text: str) -> str | None:
         return str(100 - int((whole + decimals).ljust(2, "0")))
     if match is None:
         return None
-    zeros = (_SCALES | _ABBREVIATED)[(match[1] or match[2]).lower()]
+    zeros = _ZEROS[(match[1] or match[2]).lower()]
     if len(decimals) > zeros:
         return None
     return (whole + decimals.ljust(zeros, "0")).lstrip("0") or "0"  # of 0.5 million

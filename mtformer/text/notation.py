@@ -4,11 +4,11 @@ import re
 from functools import lru_cache
 
 from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_group
-from mtformer.text.number_words import large_units, large_words
+from mtformer.text.number_words import MYRIADS, large_units, large_words
 from mtformer.text.numbers import PLAIN, POINT, RANGE, has_myriads, value_of
 
 CHINESE_LANGUAGES = ("zh", "yue")
-WITH_MYRIADS = (*CHINESE_LANGUAGES, "ja")
+WITH_MYRIADS = tuple(MYRIADS)
 IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
 AS_ASCII = str.maketrans(
     dict(zip("０１２３４５６７８９，．：～％￥℃℉", [*"0123456789,.:-%¥", "°C", "°F"], strict=True))  # also units

@@ -70,7 +70,7 @@ _SHORT = {"en": ("", "mn?", f"b|{_GAP}bn", "tn")}
 # It is no unit of length before these words: 1.5m people.
 _COUNTED = "people|inhabitants|residents|users|customers|subscribers|followers|visitors|passengers|views|copies|jobs"
 _SHORT_BEFORE_COUNTED = {"en": ("", f"m(?= (?:{_COUNTED}))")}
-_MYRIADS = {"zh": "万 亿 万亿", "yue": "萬 億 萬億", "ja": "万 億 兆"}
+MYRIADS = {"zh": "万 亿 万亿", "yue": "萬 億 萬億", "ja": "万 億 兆"}
 _TRADITIONAL = re.compile(r"[-_](?:Hant|TW|HK|MO)\b", re.IGNORECASE)
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
@@ -91,8 +91,8 @@ def large_words(language: str, *, of_money: bool) -> str:
 def large_units(language: str) -> list[tuple[int, str]]:
     """Return the zeros and the words of large numbers, as a language writes them after a number; none if unclear."""
     base = base_language(language)
-    if base in _MYRIADS:
-        signs = _MYRIADS["yue" if _TRADITIONAL.search(language) else base]
+    if base in MYRIADS:
+        signs = MYRIADS["yue" if _TRADITIONAL.search(language) else base]
         return [*zip((4, 8, 12), signs.split(), strict=True)]
     words = _LARGE[base][1:] if base in _NOT_DECLINED else []
     return [(zeros, f" {word.split('|')[0]}") for zeros, word in zip((6, 9, 12), words, strict=False)]

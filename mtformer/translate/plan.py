@@ -53,18 +53,18 @@ class Group(Generic[T]):
         """Start the plans; ``on_end`` is called with 1 for each that ends."""
         self._plans, self._on_end = list(plans), on_end or (lambda _: None)
         self.outcomes: list[Any] = [None] * len(self._plans)
-        self._next: dict[int, Sequence[Request[Any]]] = {}  # of plans that have gone on, what they ask for
+        self._next: dict[int, Sequence[Request[Any]]] = {}  # of plans that have continued, what they ask for
         for number in range(len(self._plans)):
             self._advance(number, None)
         self._begin_round()
 
     def receive(self, results: Sequence[Any]) -> None:
-        """Give the plans the results of :attr:`requests`, but for those that they have, and ask for the next ones."""
+        """Give the plans those results of :attr:`requests` that they lack; then :attr:`requests` are the next ones."""
         self.receive_some(range(len(results)), results)
         self._begin_round()
 
     def receive_some(self, indices: Iterable[int], results: Iterable[Any]) -> None:
-        """Give the plans the results of some requests; a plan that has all of its results goes on."""
+        """Give the plans the results of some requests, and continue those that have all of theirs."""
         for index, result in zip(indices, results, strict=True):
             number = self._owners[index]
             of_plan = self._results[number]
@@ -77,9 +77,12 @@ class Group(Generic[T]):
         """Continue a plan with its results; None starts it."""
         try:
             self._next[number] = self._plans[number].send(results)  # type: ignore[arg-type]
-        except (StopIteration, MtformerError) as end:
-            self.outcomes[number] = end.value if isinstance(end, StopIteration) else end
-            self._on_end(1)
+            return
+        except StopIteration as end:
+            self.outcomes[number] = end.value
+        except MtformerError as error:
+            self.outcomes[number] = error
+        self._on_end(1)
 
     def _begin_round(self) -> None:
         asked = sorted(self._next.items())
@@ -95,7 +98,7 @@ def run(
 ) -> "list[T | MtformerError]":
     """Drive plans to their ends.
 
-    A plan goes on as soon as it has its results, while the engine computes those of others.
+    The engine need not be done with all requests before a plan continues: it does so once its own are done.
 
     Args:
         plans: any number of them.
@@ -103,7 +106,7 @@ def run(
         on_progress: called with the number of plans that have ended since the last call.
 
     Returns:
-        For each plan its result, or the error that has ended it; the others go on.
+        For each plan its result, or the error that has ended it; the others continue.
     """
     group = Group(plans, on_progress)
     while group.requests:

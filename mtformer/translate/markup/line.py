@@ -30,9 +30,8 @@ from mtformer.translate.translation import FLAG, Translation, joined
 
 _BRACKETS = dict(zip("([{<\"'“‘„«（", ")]}>\"'”’“»）", strict=True))
 _DEEPEST = 50  # pairs inside each other; no text has more
-_SIGNS = re.compile(
-    r"""[^\w.,:;!?…。，、；：！？"'“”‘’„«»()\[\]{}<>–—&+=%$€£°@-]+"""
-)  # neither punctuation nor words such as &
+# Neither punctuation nor signs that are read as words, such as &
+_SIGNS = re.compile(r"""[^\w\s.,:;!?…。，、；：！？"'“”‘’„«»()\[\]{}<>–—&+=%$€£°@-]+""")
 _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
 
 
@@ -183,7 +182,7 @@ def _with_signs(text: str, marks: Sequence[Mark]) -> list[Mark]:
     for mark in marks:
         before = found[-1] if found else mark
         is_pair = (before.role, mark.role) == (Role.OPEN, Role.CLOSE) and before.name == mark.name
-        if is_pair and _SIGNS.fullmatch(unescape(text[before.end : mark.start])):
+        if is_pair and _SIGNS.fullmatch(unescape(text[before.end : mark.start]).strip()):
             found[-1] = Mark(before.start, mark.end, Role.POINT)
         else:
             found.append(mark)
@@ -269,7 +268,8 @@ class _Builder:
     def _is_apart(self, place: int) -> bool:
         """Tell whether a mark is not glued to a word before it of a language with spaces."""
         before = self._text[max(place - 1, 0) : place]
-        return before in ("", " ", *NO_SPACE_AFTER) or len(word_spans(f"a{before}")) == 2
+        is_chinese = len(word_spans(f"a{before}")) == 2  # which has no spaces to be missing
+        return before in ("", " ", *NO_SPACE_AFTER) or is_chinese
 
     def open(self, written: str, name: str) -> None:
         if len(self._open) > _DEEPEST:
