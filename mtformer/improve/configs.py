@@ -11,8 +11,6 @@ from mtformer.config import Config, LanguagePair, ResolvedConfig, load_config
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_text
 
-N_BEST = 3  # checkpoints that the student keeps to average
-
 
 @dataclass(frozen=True)
 class Configs:
@@ -71,13 +69,13 @@ class Configs:
             n_steps: its updates.
             size: its preset; None for that of the baseline.
         """
-        values = self._values("student", texts, max_steps=n_steps, keep_best=N_BEST)
+        values = self._values("student", texts, max_steps=n_steps)
         values["data"]["test"] = self._test()
         return self._written("student", values | self.sized(values["training"], size))
 
     def continued(self, name: str, start: Path, texts: Sequence[Path], n_steps: int) -> Config:
         """Write the config that trains a model on, with ``texts`` besides the original one."""
-        values = self._values(name, texts, max_steps=n_steps, keep_best=N_BEST)
+        values = self._values(name, texts, max_steps=n_steps)
         values["data"]["test"] = self._test()
         values |= {"tokenizer": {}, "model": {}}
         values["training"] |= {"init_from": str(start.absolute()), "learning_rate": None, "warmup_steps": None}

@@ -14,7 +14,6 @@ _MONOLINGUAL = 0.35  # of the time of the final model
 
 _DIVERSIFICATION = "+1.3", "to +1.8 on Multi30k, +1.8 on Tatoeba (docs/improve.md; Nguyen et al. 2020)"
 _ENSEMBLE = "+0.7", "as an ensemble of three on Multi30k, +1.3 as one of two on Tatoeba"
-_AVERAGE = "0", "on Multi30k, and on Tatoeba, where it is undone"
 _BACK_TRANSLATION = "+2 to +4", "with much text of the same kind (Sennrich et al. 2016), +2.8 on Tatoeba"
 
 
@@ -80,7 +79,7 @@ def make_plan(baseline: Baseline, budget: float) -> list[Stage]:
         share = _MONOLINGUAL * left
         more = Stage("continued", "train it on with the translations of the given text", share, _BACK_TRANSLATION)
         after = [after[0]._replace(cost=left - share), more]
-    return [*before, *after, Stage("average", "average the best checkpoints", 0.0, _AVERAGE)]
+    return [*before, *after]
 
 
 def _before_student(baseline: Baseline, n_teachers: int) -> list[Stage]:

@@ -118,9 +118,9 @@ class _Improvement:
     def run(self) -> Report:
         """Run the remaining stages, copy the best model to the folder, and report."""
         forward, backward = self._teachers()
-        run, bundle = self._student(self._translations(forward, backward), backward)
+        run = self._student(self._translations(forward, backward), backward)
         output = self._configs.folder.parent
-        _publish(run, bundle, output)
+        _publish(run, output)
         scores = {str(run.path): tested(run.bundle) for run in (self._configs.baseline, RunFolder(output))}
         report = Report(list(self._state.outcomes.values()), output, scores)
         report.write(self._configs.folder)
@@ -156,8 +156,8 @@ class _Improvement:
             self._stages.translated(name, text, models, ["distill", str(path)]) for name, text, models, path in sides
         ]
 
-    def _student(self, texts: list[Path], backward: list[Path]) -> tuple[RunFolder, Path]:
-        """Train the final model, and return the run and the bundle that are best on the validation set."""
+    def _student(self, texts: list[Path], backward: list[Path]) -> RunFolder:
+        """Train the final model, and return the run that is best on the validation set."""
         configs, stages, source = self._configs, self._stages, self._monolingual
         best, score = configs.baseline, self._baseline.bleu or 0.0
         size = self._request.size
@@ -171,9 +171,8 @@ class _Improvement:
             config = configs.continued("continued", best.bundle, texts, self._n_steps("continued"))
             outcome = stages.trained(config, score)
             if outcome.kept:
-                best, score = configs.run("continued"), outcome.bleu or 0.0
-        average = None if best is configs.baseline else stages.averaged(best, score)
-        return best, average or best.bundle
+                best = configs.run("continued")
+        return best
 
     def _n_steps(self, name: str) -> int:
         """Return the updates of a stage of the plan."""
@@ -304,17 +303,16 @@ def _write_texts(configs: Configs, texts: _Texts) -> None:
     write_pairs(configs.valid, configs.languages, texts.valid)
 
 
-def _publish(run: RunFolder, bundle: Path, output: Path) -> None:
-    """Copy the files of a run, but its checkpoints, and a model into the folder that the user has named.
+def _publish(run: RunFolder, output: Path) -> None:
+    """Copy the files of a run, but its checkpoints, into the folder that the user has named.
 
     Raises:
         UserError: the model is gone.
         MtformerError: a file cannot be written.
     """
-    if not bundle.is_file():
-        raise UserError(f"there is no model at {bundle} any more: restore it, or name a new folder with --output")
+    if not run.bundle.is_file():
+        raise UserError(f"there is no model at {run.bundle} any more: restore it, or name a new folder with --output")
     tokenizers = [run.joint_tokenizer, *run.separate_tokenizers]
-    files = [run.config, run.metrics, run.samples, run.starts, *tokenizers, *run.held_out.glob("*")]
+    files = [run.config, run.metrics, run.samples, run.starts, *tokenizers, *run.held_out.glob("*"), run.bundle]
     for file in (file for file in files if file.is_file()):
         write_atomically(output / file.relative_to(run.path), partial(shutil.copyfile, file))
-    write_atomically(RunFolder(output).bundle, partial(shutil.copyfile, bundle))

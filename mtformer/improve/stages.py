@@ -11,14 +11,12 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.improve.configs import N_BEST, Configs
+from mtformer.improve.configs import Configs
 from mtformer.improve.state import Outcome, State
-from mtformer.runs.checkpoints import best_checkpoints
 from mtformer.runs.contents import gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_atomically
 from mtformer.text.pairs import SentencePair
-from mtformer.training.ema import average_checkpoints
 from mtformer.training.run import train
 from mtformer.translate.jobs import core
 from mtformer.translate.jobs.generation import GenerationJob, json_line
@@ -138,21 +136,6 @@ class Stages:
 
         self._state.once(do, name)
         return path
-
-    def averaged(self, run: RunFolder, before: float) -> Path | None:
-        """Average the best checkpoints of a run, and return the bundle if it is better."""
-        path = self._configs.folder / "average.safetensors"
-
-        def do() -> Outcome:
-            log.info("stage average")
-            n = min(N_BEST, len(best_checkpoints(run.checkpoints)))
-            command = ["mtformer", "average", str(run.path), "--best", str(n)]
-            average_checkpoints(run.path, path, last=None, best=n)
-            score = valid_bleu([path], self._configs.valid)
-            commands, gain = [shlex.join([*command, "--output", str(path)]), self._eval([path])], _gain(score, before)
-            return Outcome(stage="average", commands=commands, bleu=score, gain=gain, kept=gain > 0)
-
-        return path if self._state.once(do, "average").kept else None
 
     def _eval(self, models: Sequence[Path]) -> str:
         data = f"jsonl:{self._configs.valid}"

@@ -89,7 +89,8 @@ class State:
                 "undo that, or name a new folder with --output"
             )
         self._inputs = inputs
-        self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes}
+        # Earlier versions averaged checkpoints at last; such a model is no longer used.
+        self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes if outcome.stage != "average"}
         self.step_cost = saved.step_cost
 
     def _read(self) -> _Saved | None:
