@@ -155,6 +155,15 @@ def test_cues_need_no_blank_line_between_them() -> None:
     assert "\n2\n00:03,500 --> 00:05,000\n" in translated(cues, "a.srt").decode()
 
 
+def test_text_after_an_empty_line_belongs_to_its_cue_in_srt_alone() -> None:
+    times = "00:00:0{0}.000 --> 00:00:0{0}.900\n"
+    cues = f"{times.format(1)}A big\n \n\ndog.\n\n\n2\n{times.format(2)}Two.\n\n3\n00:00:03 --> 00:00:04\nNo times.\n"
+    assert units(cues, "a.srt") == ["A big dog.", "Two."]
+    assert translated(cues, "a.srt", identity).decode() == cues
+    assert translated(cues, "a.srt").decode() == cues.replace("A big\n \n\ndog", "A BIG DOG").replace("Two", "TWO")
+    assert units(f"WEBVTT\n\n{cues}", "a.vtt") == ["A big Two."]
+
+
 @pytest.mark.parametrize("name", ["a.srt", "a.vtt", "a.txt", "a.md", "a.csv"])
 def test_documents_in_other_encodings_are_refused_with_a_remedy(name: str) -> None:
     text = "1\n00:00:01,000 --> 00:00:02,000\nSchöne Grüße!\n\n".encode("latin-1")

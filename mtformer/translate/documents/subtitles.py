@@ -29,7 +29,9 @@ _CLAUSE_END = re.compile(r"[,;:.!?，。；：！？、]['\"”’]*\s*$")
 _TIME = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _TIMES = rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}"
 _LINE = rf"(?!(?:[ \t]*\d+[ \t]*\r?\n)?{_TIMES})[^\n]*\S[^\n]*(?:\n|\Z)"  # not that of the next cue
+_GAP = rf"(?:[ \t\r]*\n)+(?!\d+[ \t\r]*$|[^\n]*-->)(?={_LINE})"  # not before a cue, even if its times are damaged
 _CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE})*)", re.MULTILINE)
+_SRT_CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE}|{_GAP})*)", re.MULTILINE)
 _OPENING = r"<[A-Za-z][^<>]*>"
 _TAG = re.compile(r"\{\\[^{}]*\}|<(?:(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*|[\d:.]+)>")  # positions, tags and times
 _TAG_OR_CHARACTER = re.compile(f"{_TAG.pattern}|.", re.DOTALL)
@@ -74,8 +76,10 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: there are none.
     """
     text, encoding = decoded(content, settings.name)
-    matches = list(_CUE.finditer(text))
-    if not matches and text.strip().removeprefix("\ufeff").removeprefix("WEBVTT"):
+    body = text.removeprefix("\ufeff")
+    is_webvtt = body.startswith("WEBVTT")
+    matches = list((_CUE if is_webvtt else _SRT_CUE).finditer(text))
+    if not matches and body.strip().removeprefix("WEBVTT"):
         raise UserError(
             f"{settings.name} has no subtitles, which begin with times, as in 00:01:02,000 --> 00:01:04,000"
         )
