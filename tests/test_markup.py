@@ -92,12 +92,20 @@ def test_marks_that_are_glued_to_something_stay_so(text: str) -> None:
 def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int) -> None:
     generator = random.Random(seed)
     in_words = [text.replace("you", "y<u>o<s></s></u>u").replace("will", "w<b>ill") for text in SNIPPETS]
-    for text in [*SNIPPETS, *in_words]:
+    across = ["<i>One<br>two dogs</i> {a} and <b>big <u>cats</u> {b}<br>run</b>"] * 100
+    for text in [*SNIPPETS, *in_words, *across]:
         marked = take_out(text)
         assert marked is not None
         found = put_back(text, *(at_random(part, generator) for part in marked.texts))
         assert marks_of(found) == marks_of(text), (text, found)
         assert is_well_formed(found) >= is_well_formed(text), (text, found)
+
+
+def test_pairs_that_begin_before_a_segment_or_end_after_it_stay_outside_of_the_others() -> None:
+    text = "<i>One.<br>a</i> <b>red dog.<br>Two.</b>"
+    one, two = ("Eins.", links("0-0")), ("Zwei.", links("0-0"))
+    crossed = put_back(text, one, ("roter a Hund.", links("1-0", "0-1", "2-2")), two)
+    assert crossed == "<i>Eins.<br>roter a</i> <b>Hund.<br>Zwei.</b>"
 
 
 @pytest.mark.parametrize(

@@ -169,14 +169,9 @@ class Projection:
     def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:
         """Return the destinations of marks, from left to right, without partial overlaps."""
         wanted = [_Place(self._stretch(node, within), number, node) for number, node in enumerate(nodes)]
-        pairs: list[_Place] = []
-        position = within.start
-        for place in sorted((place for place in wanted if place.stretch), key=lambda place: place.stretch.start):
-            start = max(place.stretch.start, position)
-            position = max(place.stretch.stop, start)
-            pairs.append(place._replace(stretch=range(start, position)))
+        pairs = _side_by_side([place for place in wanted if place.stretch], within)
         singles = [_beside(place, pairs) for place in wanted if not place.stretch]
-        return sorted([*pairs, *singles], key=lambda place: (place.stretch.start, place.stretch.stop, place.number))
+        return _side_by_side([*pairs, *singles], within)
 
     def _stretch(self, node: Node, within: range) -> range:
         """Return the target atoms that a node goes around."""
@@ -185,7 +180,9 @@ class Projection:
             boundary = self._boundary(node.start if node.opening else node.end, within)
             return range(boundary, boundary)
         stretch = self._with_punctuation_of(inside, self._translated(inside, within), within)
-        return stretch or self._nearest_word(node.start, within)
+        stretch = stretch or self._nearest_word(node.start, within)
+        start = stretch.start if node.opening else within.start
+        return range(start, stretch.stop if node.closing else within.stop)
 
     def _translated(self, inside: range, within: range) -> range:
         """Return the target atoms that translate the source atoms ``inside``."""
@@ -284,6 +281,24 @@ class Projection:
 def _is_severed(mark: str, inside: str) -> bool:
     """Tell whether Markdown reads a mark of emphasis at a word only if a space is between."""
     return bool(_EMPHASIS.fullmatch(mark)) and ("_" in mark or not inside.isalnum())
+
+
+def _side_by_side(places: Iterable[_Place], within: range) -> list[_Place]:
+    """Return the destinations from left to right, each from the end of the one before it at the earliest.
+
+    A pair that begins before the segment is the first, and one that ends after it the last: only so are pairs nested.
+    """
+
+    def key(place: _Place) -> tuple[int, int, int, int]:
+        side = (place.node.closing == "") - (place.node.opening == "")
+        return side, place.stretch.start, place.stretch.stop, place.number
+
+    found, position = list[_Place](), within.start
+    for place in sorted(places, key=key):
+        start = max(place.stretch.start, position)
+        position = max(place.stretch.stop, start)
+        found.append(place._replace(stretch=range(start, position)))
+    return found
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
