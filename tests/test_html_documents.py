@@ -43,6 +43,11 @@ def test_units_are_whole_sentences_with_tags_and_attributes_that_readers_see() -
     ]
 
 
+def test_names_of_tags_and_attributes_may_be_in_capitals() -> None:
+    page = '<META NAME="Description" CONTENT="Two dogs"><INPUT TYPE="Submit" VALUE="Send it"><IMG ALT="A dog">'
+    assert units(page, "a.html") == ["Two dogs", "Send it", "A dog"]
+
+
 def test_all_but_the_text_stays() -> None:
     page = translated(PAGE, "a.html").decode()
     assert (

@@ -68,6 +68,20 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("> <!-- c --> One dog.\n", "> <!-- c --> ONE DOG.\n"),
+        ("> <p>one\n> dog</p>\n", "> <p>ONE DOG</p>\n"),
+        ("> <br>\n> one\n\n- <div>\n  two\n  </div>\n", "> <br>\n> ONE\n\n- <div>\n  TWO\n  </div>\n"),
+        ("> - <div>\n>   <b>one</b>\n>   </div>\n", "> - <div>\n>   <b>ONE</b>\n>   </div>\n"),
+    ],
+)
+def test_html_in_quotations_and_items_leaves_their_signs_in_place(text: str, wanted: str) -> None:
+    assert translated(text, "a.md", identity).decode() == text
+    assert translated(text, "a.md").decode() == wanted
+
+
+@pytest.mark.parametrize(
     ("source", "expected"),
     [
         (  # a cell that stands in code below as well

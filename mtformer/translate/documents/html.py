@@ -70,7 +70,7 @@ def _attribute_blocks(source: MarkupSource) -> Iterator[Block]:
 def _attributes(source: MarkupSource, number: int, name: str, start: int, end: int) -> Iterator[Block]:
     shown = _TRANSLATED
     if name in ("meta", "input"):
-        attributes = source.attributes(number)
+        attributes = {attribute.lower(): value for attribute, value in source.attributes(number).items()}
         if (attributes.get("name") or attributes.get("property", "")).lower() in _DESCRIPTIONS:
             shown = frozenset(["content"])
         elif attributes.get("type", "").lower() in ("submit", "button", "reset"):

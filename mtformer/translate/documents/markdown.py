@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -17,6 +18,9 @@ from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(
     r"\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<inside>.*?)^(?:(?P=fence)|\.\.\.)[ \t]*(?:\r?\n|\Z)",
@@ -71,12 +75,13 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parsed = parser.parse(_outdented(text, starts), environment)
     references = frozenset(environment.get("references", ()))
+    html = _without_prefixes(text, starts, [token for token in parsed if token.type == "html_block"])
     for token in parsed:
         if token.map is None:
             continue
         first, last = token.map
         if token.type == "html_block":
-            blocks += _html(text, starts[first], starts[min(last, len(starts) - 1)], settings)
+            blocks += _html(html, starts[first], starts[min(last, len(starts) - 1)], settings)
         elif token.type == "inline":
             written = token.content.replace("|", "\\|") if level in _CELLS else token.content
             spans = _spans(text, written, position, starts[first : last + 1])
@@ -245,6 +250,19 @@ def _guarded(src: str, tgt: str, *, is_cell: bool, escaped: frozenset[str]) -> s
     if start is None or _BLOCK_START.match(src):
         return tgt
     return tgt[: start.end() - 1] + "\\" + tgt[start.end() - 1 :]
+
+
+def _without_prefixes(text: str, starts: Sequence[int], html: "Sequence[Token]") -> str:
+    """Return a text with spaces for what is before lines of HTML, such as the signs of quotations and items."""
+    found, position = list[str](), 0
+    for token in html:
+        for number, line in enumerate(token.content.splitlines(), token.map[0] if token.map else 0):
+            start, end = starts[number : number + 2]
+            content = text.rfind(line, start, end)
+            if line and content > start:
+                found += text[position:start], " " * (content - start)
+                position = content
+    return "".join(found) + text[position:]
 
 
 def _html(text: str, start: int, stop: int, settings: Settings) -> Iterator[Block]:
