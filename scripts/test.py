@@ -1,12 +1,8 @@
-"""The gate: formatting, lint, types and tests. What passes here may land; nothing else is checked anywhere.
-
-usage: python scripts/test.py [--lowest] [PYTEST ARGUMENTS]
-
---lowest tests the oldest releases of the dependencies that pyproject.toml allows.
-"""
+"""The gate: formatting, lint, types and tests. What passes here may land."""
 
 from __future__ import annotations  # an older Python has to get as far as its error message
 
+import argparse
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,17 +19,21 @@ CHECKS = (
 
 def main(arguments: list[str]) -> None:
     """Run all checks, two at a time, and then the tests; what fails ends the script."""
-    if {"-h", "--help"} & set(arguments):
-        print(__doc__)
-        return
-    lowest = arguments[:1] == ["--lowest"]
-    print("about 10 minutes on two fast cores, and 20 on slow ones", file=sys.stderr, flush=True)
-    python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="All other arguments are pytest's.", allow_abbrev=False
+    )
+    parser.add_argument("--all", action="store_true", help="run the slowest tests, too")
+    parser.add_argument("--lowest", action="store_true", help="with the oldest dependencies that pyproject.toml allows")
+    given, for_pytest = parser.parse_known_args(arguments)
+    minutes = "10 minutes on two fast cores, and 20" if given.all else "7 minutes on two fast cores, and 14"
+    print(f"about {minutes} on slow ones", file=sys.stderr, flush=True)
+    python = python_with(".venv-lowest", "constraints-lowest.txt") if given.lowest else python_with()
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda check: run(python, "-m", *check.split()), () if lowest else CHECKS))
+        list(pool.map(lambda check: run(python, "-m", *check.split()), () if given.lowest else CHECKS))
     # The tests of a file run in one process, so that what they share is made once; tests/conftest.py orders the files.
-    options = "--numprocesses 2 --dist loadfile --no-loadscope-reorder"
-    run(python, "-m", "pytest", *options.split(), *arguments[lowest:])
+    options = "--numprocesses 2 --dist loadfile --no-loadscope-reorder".split()
+    options += [] if given.all else ["-m", "not slow"]
+    run(python, "-m", "pytest", *options, *for_pytest)
 
 
 if __name__ == "__main__":

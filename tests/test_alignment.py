@@ -169,6 +169,7 @@ def test_the_weights_are_those_of_the_models_attention(translator: Translator, t
     assert nothing.shape == (0, len(src))
 
 
+@pytest.mark.slow
 def test_a_model_learns_to_reverse_what_it_has_not_seen_and_aligns_it(tmp_path: Path) -> None:
     project = make_project(tmp_path, max_steps=600, learning_rate=0.005, validate_every=300)
     train = reversed_numbers(1_000, seed=1)

@@ -87,6 +87,7 @@ def best_steps(project: Project, n: int) -> list[int]:
     return [step for _, step in sorted(scores)[:n]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", [[], ["--last", "2"], ["--best", "2"]], ids=str)
 def test_the_average_of_a_runs_checkpoints_is_a_model_that_translates(
     run: Project, choice: list[str], tmp_path: Path

@@ -93,6 +93,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     return run
 
 
+@pytest.mark.slow
 def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path, in_this_process: Callable[..., Any]) -> None:
     broken = tmp_path / "work/opennmt/bin/python"
     broken.parent.mkdir(parents=True)
@@ -122,6 +123,7 @@ def test_a_system_that_mtformer_cannot_export_to_is_named(tmp_path: Path, capsys
     assert (bench.models, bench.n_failed) == ({}, 0)
 
 
+@pytest.mark.slow
 def test_the_vocabulary_map_is_learned_from_the_training_text_beside_the_test_set(
     tmp_path: Path, in_this_process: Callable[..., Any]
 ) -> None:

@@ -147,6 +147,7 @@ def page(models: dict[str, tuple[Header, Tokenizer]], tmp_path_factory: pytest.T
         yield page
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_reads_and_writes_texts_as_python_does(

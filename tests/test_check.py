@@ -372,6 +372,7 @@ def test_a_terminal_gets_no_control_characters(project: Project) -> None:
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.slow
 def test_every_pair_is_scored_once_and_the_progress_of_checking_begins_after_learning(
     slipped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_run_its_bundle_and_a_file_of_its_translations_are_the_same_system(pla
     assert shown["differences"] == {"two.safetensors": [], "three.txt": []}
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_the_seed_only_are_shown_with_mean_and_standard_deviation(place: Project) -> None:
     for seed in (1, 2, 3):
         make_run(place, f"noisy-{seed}", noise=0.15, seed=seed)

@@ -56,6 +56,7 @@ def estimates(comparison: Comparison) -> list[Estimate]:
     return [metric.estimates[i] for i in range(len(comparison.systems)) for metric in comparison.metrics]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chinese", [False, True])
 def test_all_numbers_are_those_of_sacrebleus_command_line(chinese: bool, tmp_path: Path) -> None:
     references, systems = corpus(40, CHINESE, "") if chinese else corpus(40)

@@ -135,6 +135,7 @@ def translator_of(model: Project, **settings: Any) -> Translator:
     return Translator.load(model.folder / "runs" / "config", device="cpu", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_a_model_finds_what_it_is_in_the_sentence_before(model: Project, engine: str) -> None:
     texts = [f"The {noun} sleeps. It eats." for noun in NOUNS]

@@ -52,6 +52,7 @@ def test_a_run_on_a_full_disk_says_so_and_resumes_when_there_is_room(on_small_di
     assert_resumes(project)
 
 
+@pytest.mark.slow
 def test_a_disk_error_at_any_operation_ends_the_run_with_a_message_and_is_made_up_for(tmp_path: Path) -> None:
     project = make_project(tmp_path, n_pairs=60, max_steps=6, checkpoint_every=1, validate_every=3, max_tokens=128)
     config = load_config(project.config, ["eval.n_samples=0", f"run.dir={tmp_path / 'runs'}"])

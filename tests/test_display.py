@@ -190,6 +190,7 @@ def test_training_prints_a_row_for_each_validation_and_samples_on_request(tmp_pa
     assert [line.split(":")[0].strip() for line in lines[2:8]] == ["source", "reference", "hypothesis"] * 2
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_one_live_line_above_which_rows_appear(tmp_path: Path) -> None:
     project = make_project(tmp_path, n_pairs=40, max_steps=6, validate_every=2)
     shown = on_a_terminal(project, "train", "config.yaml")

@@ -428,6 +428,7 @@ def test_sentences_are_compared_without_any_layer(lesson: Page) -> None:
     assert lesson.locator("#what-if .pair").count() == 1
 
 
+@pytest.mark.slow
 @needs_browser
 def test_switches_change_the_translation_and_a_link_restores_everything(
     lesson: Page, lesson_path: Path, opener: Opener

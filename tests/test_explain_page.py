@@ -103,6 +103,7 @@ LATIN = """node => {
 }"""
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_chinese_page_says_everything_in_chinese(trained: Project, tmp_path: Path, opener: Opener) -> None:
     path = tmp_path / "page.html"
@@ -214,6 +215,7 @@ CONTRAST = """element => {
 }"""
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_is_legible(command: tuple[Path, dict[str, Any]], opener: Opener, dark: bool) -> None:

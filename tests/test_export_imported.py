@@ -33,6 +33,7 @@ def exported(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_exported_model_computes_the_same_as_the_original(case: Case, exported: Path) -> None:
     again = AutoModelForSeq2SeqLM.from_pretrained(exported)
     assert type(again) is type(case.theirs.model)
@@ -91,6 +92,7 @@ def test_a_trimmed_model_goes_back_too(kind: str, tmp_path: Path) -> None:
     torch.testing.assert_close(logits, ours, atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 def test_every_command_takes_an_imported_model(project: Project) -> None:
     texts, direction = LINES[:4], ("--from", "en", "--to", "de")
     (project.folder / "in.txt").write_text("\n".join(texts) + "\n")

@@ -14,6 +14,7 @@ with pytest.MonkeyPatch.context() as patch:
     CHECK: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/gpu_check.py"))
 
 
+@pytest.mark.slow
 def test_every_check_passes_on_the_processor_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,7 @@ def offline(hub: HubServer, client: Client) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_cache(
     hub: HubServer, client: Client, offline: Client
 ) -> None:

@@ -101,6 +101,7 @@ def cached_files(hub: HubServer, name: str, commit: str) -> Files:
     return Files({path.name for path in (folder / "snapshots" / commit).iterdir()}, len([*folder.glob("blobs/*")]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["marian", "marian_two_vocabularies", "mbart"])
 def test_a_model_of_the_hub_is_that_of_its_folder_with_a_note_of_its_origin(
     kind: str, folders: dict[str, Path], hub: HubServer, client: Client, offline: Client, tmp_path: Path
@@ -135,6 +136,7 @@ def test_a_model_of_the_hub_is_that_of_its_folder_with_a_note_of_its_origin(
     assert len(hub.served) == n_served
 
 
+@pytest.mark.slow
 def test_an_import_shows_what_it_downloads_and_nothing_of_the_library(
     folders: dict[str, Path], hub: HubServer, tmp_path: Path
 ) -> None:
@@ -271,6 +273,7 @@ def test_a_revision_pins_the_weights(folders: dict[str, Path], hub: HubServer, c
     assert not weights[old].equal(weights[new])
 
 
+@pytest.mark.slow
 def test_where_the_hub_cannot_be_reached_the_cache_is_used(
     folders: dict[str, Path], hub: HubServer, client: Client, offline: Client
 ) -> None:

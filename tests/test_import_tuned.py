@@ -35,6 +35,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return case_of(request.param, tmp_path_factory)
 
 
+@pytest.mark.slow
 def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
     """A step with a tiny learning rate keeps the weights, the tokens and what stands before the texts."""
     training: dict[str, Any] = {"max_steps": 1, "learning_rate": 1e-9, "validate_every": 1}

@@ -153,6 +153,7 @@ def test_the_commands_do_the_same_by_hand(whole: tuple[Project, str], tmp_path: 
     assert json.loads(result.stdout)["scores"][0]["score"] == round(done["student"]["bleu"], 2)
 
 
+@pytest.mark.slow
 def test_what_is_killed_anywhere_goes_on(
     whole: tuple[Project, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_full_disk_is_reported_and_made_up_for(whole: tuple[Project, str], tmp
     assert digest(project) == digest(whole[0])
 
 
+@pytest.mark.slow
 def test_stages_without_a_gain_are_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -278,6 +280,7 @@ def test_stages_without_a_gain_are_undone(
     assert {"stage baseline", "stage reverse", "stage forward", "stage backward"} <= set(told)
 
 
+@pytest.mark.slow
 def test_a_smaller_model_learns_from_monolingual_text_and_the_held_out_pairs_choose(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

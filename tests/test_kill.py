@@ -89,6 +89,7 @@ def assert_same(killed: RunFolder, whole: RunFolder) -> None:
     assert files[0] == files[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a finalizer meets the power cut, too
 def test_power_cuts_before_one_file_operation_after_another_change_nothing(tmp_path: Path, whole: RunFolder) -> None:
     project = make(tmp_path)
@@ -144,6 +145,7 @@ def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolde
     assert_same(folder_of(project), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP")
 @pytest.mark.parametrize(("prefix", "n_steps", "status"), [([], 100_000, 130), (["nohup"], 40, 0)])
 def test_a_training_whose_terminal_is_closed_saves_a_checkpoint_or_continues_under_nohup(

@@ -325,6 +325,7 @@ def test_a_mark_inside_of_a_word_leaves_the_word_in_its_translation() -> None:
     assert put_back('a clo<img src="x"/>ne here', german) == 'ein Klon<img src="x"/> hier'
 
 
+@pytest.mark.slow
 def test_a_line_without_a_hint_has_no_marks_but_those_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """What saves the search for each kind of mark must not change what is found."""
     rng = random.Random(1)
@@ -453,6 +454,7 @@ def test_a_mark_keeps_its_distance_if_the_bracket_before_it_is_lost() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a</b> ", "<a>b ", "<a>b ,</a></a>", "x {y}, ", "**a*, "])
 def test_thousands_of_marks_are_put_back(text: str) -> None:
     """Deep nesting exceeds no limit of recursion, and work for each mark does not grow with their number."""
@@ -497,6 +499,7 @@ def test_words_of_an_unknown_script_come_through_a_translation(translator: Trans
     assert translator.texts_read("The cat met Мария Иванова.") == ["The cat met."]
 
 
+@pytest.mark.slow
 def test_a_model_keeps_the_marks_of_all_snippets_in_all_translations(translator: Translator) -> None:
     done: list[int] = []
     found = translator.translate(SNIPPETS, on_progress=done.append)

@@ -161,6 +161,7 @@ def test_frozen_parameters_are_left_to_no_optimizer(optimizer: str) -> None:
     assert held == {id(parameter) for parameter in model["embedding"].parameters()}
 
 
+@pytest.mark.slow
 def test_optimizers_do_not_import_torchs_compiler() -> None:
     code = """
 import sys

@@ -47,6 +47,7 @@ def meanings(sayings: Iterable[Saying]) -> list[Sentence]:
     return [saying.meaning for saying in sayings if isinstance(saying.meaning, Sentence)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(pairs_of(["train", *HELD_OUT], 2)))
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_sentence_is_in_two_splits(one: str, other: str, language: str, train: tuple[Saying, ...]) -> None:

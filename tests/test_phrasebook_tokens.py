@@ -49,6 +49,7 @@ def tokenizer(request: pytest.FixtureRequest) -> tuple[str, Tokenizer]:
     return request.param, train_tokenizer(pairs, config.tokenizer, "en", request.param)
 
 
+@pytest.mark.slow
 def test_english_words_are_tokens(tokenizer: tuple[str, Tokenizer]) -> None:
     _, english = tokenizer
     tokens = [" ".join(english.src_tokens(ids[:-1])) for ids in english.encode_src(list(DEMO))]

@@ -19,6 +19,7 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_all_tensors_of_updates_and_searches_are_on_the_device_and_have_the_values_of_the_cpu(
     runs: list[dict[str, Any]],
 ) -> None:

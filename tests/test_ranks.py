@@ -82,6 +82,7 @@ def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_faulty_updates_are_left_out_by_all_ranks_and_told_by_the_first(tmp_path: Path) -> None:
     settings = SETTINGS | {"spike_factor": 1.01, "on_fault": "skip", "learning_rate": 1e-5, "max_steps": 40}
     project = make_project(tmp_path, **settings, grad_accum_steps=2, max_tokens=90)
@@ -103,6 +104,7 @@ def test_a_faulty_update_ends_all_ranks_and_is_told_once(tmp_path: Path) -> None
     assert "train.en:" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_lets_all_ranks_save_and_the_same_ranks_go_on(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS | {"max_steps": 100_000, "checkpoint_every": 10})
     command = [sys.executable, "-m", "mtformer", "train", str(project.config), "--nproc", "2"]
@@ -120,6 +122,7 @@ def test_ctrl_c_lets_all_ranks_save_and_the_same_ranks_go_on(tmp_path: Path) -> 
     assert "resuming from step" in train(project, "config", 2, max_steps).stderr
 
 
+@pytest.mark.slow
 def test_a_failure_of_one_of_two_processes_that_translate_ends_both(trained: Project, tmp_path: Path) -> None:
     text, output = tmp_path / "in.en", tmp_path / "out.de"
     text.write_bytes("".join(f"{src}\n" for src, _ in sentence_pairs(7, seed=8)).encode() + b"\xff\n")
@@ -150,6 +153,7 @@ def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_resumes(tmp_pa
     assert "resuming from step 5" in result.stderr
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +191,7 @@ def two_hosts() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
+@pytest.mark.slow
 def test_two_machines_train_as_one_process_does(two_hosts: list[str], tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS)
     train(project, "one", 1)

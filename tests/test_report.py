@@ -428,6 +428,7 @@ def test_lines_of_another_shape_are_an_error_in_one_sentence(
 # Long runs
 
 
+@pytest.mark.slow
 def test_a_long_run_has_a_page_of_two_megabytes_that_says_what_it_leaves_out(trained: Project, run: Path) -> None:
     metrics = []
     for step in range(1, 2_001):

@@ -369,6 +369,7 @@ def test_elements_are_taken_out_and_put_back(text: str, tags: list[str], without
     assert protected.restore(protected.text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["<", "<a", "a", "<a translate=no>", "<x>", "</x>", " class='", "<code>1</code>", '"'])
 def test_the_time_to_take_out_elements_grows_with_the_length_of_a_text(part: str) -> None:
     """Even texts that are made to take long: with a time that grows with the square, one would take minutes."""

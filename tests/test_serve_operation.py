@@ -175,6 +175,7 @@ def test_a_process_serves_until_it_is_terminated(trained: Project) -> None:
         assert process.wait(SECONDS) == 143
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows cannot interrupt another process only")
 def test_a_second_interrupt_ends_a_server_that_is_translating(trained: Project) -> None:
     asked = {"text": [f"{TEXT} " * 20] * 100, "source": "en", "target": "de", "stream": True}

@@ -46,12 +46,14 @@ def train(project: Project, name: str, n_ranks: int) -> str:
     return result.stderr
 
 
+@pytest.mark.slow
 def test_sharded_ranks_train_as_one_process_does(project: Project) -> None:
     assert_same_curves(project, "two", "one")
     ours, theirs = (load_bundle(project.folder / "runs" / name / "model.safetensors") for name in ("two", "one"))
     assert ours.header.scores == pytest.approx(theirs.header.scores, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begun_by", "n_ranks"), [("two", 1), ("one", 2)])
 def test_checkpoints_serve_sharded_or_not(begun_by: str, n_ranks: int, project: Project) -> None:
     runs, name = project.folder / "runs", f"{begun_by}, then {n_ranks}"
@@ -69,6 +71,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["tied", "untied", "rotary", "frozen embeddings", "frozen stacks", "muon"])
 def test_weights_and_average_become_those_of_one_process(variant: str, results: dict[str, Any]) -> None:
     result, tolerance = results[variant], 1e-4 if variant == "muon" else 1e-6  # Muon enlarges what is small

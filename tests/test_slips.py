@@ -216,6 +216,7 @@ def test_a_passage_in_the_middle() -> None:
     assert find_passages({0: np.array([])}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_a_slip_near_the_beginning_is_found(tmp_path: Path, is_shuffled: bool) -> None:
     pairs = phrasebook_pairs()[:2_400]
@@ -308,6 +309,7 @@ def test_training_warns_of_a_text_that_slips(tmp_path: Path, caplog: pytest.LogC
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [["Zu viel.", "Zu viel."], []])
 def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path, end: list[str]) -> None:
     """Whether the files have the same number of lines or not."""
@@ -330,6 +332,7 @@ def test_fix_loses_little_of_a_text_that_slips_early_and_twice(tmp_path: Path, e
     assert len(set(pairs) - kept - copies) <= 0.01 * len(pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [(), (100,)])
 def test_eval_warns_of_a_test_set_that_slips(missing: tuple[int, ...], trained: Project, tmp_path: Path) -> None:
     files = small_text(tmp_path, missing=missing)

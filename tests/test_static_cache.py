@@ -36,6 +36,7 @@ def search(engine: TorchEngine, limits: list[int], **options: Any) -> list[list[
     return results_of(engine, requests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"beam_size": 1}, {"beam_size": 4, "n_best": 4}, {"beam_size": 1, "sample": True, "n_best": 3}]
 )

@@ -206,6 +206,7 @@ def test_memory_that_runs_out_in_one_thread_splits_the_batch_for_all(
     assert_close(weights(together) - before, weights(alone) - before, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_number_of_threads_on_other_machines(project: Project) -> None:
     """Resumed with one core, it ends with the weights of a run that had two all the time."""
     settings = ("max_steps=4", "max_tokens=1024", "schedule=constant", "warmup_steps=0", "checkpoint_every=2")

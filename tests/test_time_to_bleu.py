@@ -91,6 +91,7 @@ def test_a_training_ends_at_the_last_mark_and_is_not_repeated(
     assert race.curve("opennmt-tiny") == [point]
 
 
+@pytest.mark.slow
 def test_ours_is_scored_at_its_checkpoints(project: Project, tmp_path: Path, script: dict[str, Any]) -> None:
     race = script["Race"](tmp_path, project.config, ["training.max_steps=2"], 2, "native")
     race.run("mtformer", 1.0)

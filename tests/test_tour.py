@@ -143,6 +143,7 @@ def train(project: Project, config: str, size: int, *settings: str) -> None:
     assert result.status == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_do_what_the_page_shows(page: str, phrasebook: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_command(command: str) -> Any:
@@ -182,6 +183,7 @@ def test_the_notebook_has_all_of_the_page(page: str, notebook_of: Any, tmp_path:
     assert all((tmp_path / path).exists() if path else heading in headings for path, _, heading in targets)
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_the_page_does(notebook_of: Any, phrasebook: Project) -> None:
     """As far as the first trace, which shows itself as a page; the page's own test runs all examples.
 

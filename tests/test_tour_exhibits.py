@@ -105,6 +105,7 @@ def test_texts_are_one_to_four_sentences_and_use_each_once(scripts: Any) -> None
     assert {text.src.count(".") for text in texts} == {1, 2, 3, 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LSTM with attention", "Transformer"])
 def test_models_learn_from_the_same_batches_and_are_scored_by_length(
     name: str, scripts: Any, tokenizer: Tokenizer, architecture: Architecture, tmp_path: Path

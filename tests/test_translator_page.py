@@ -333,6 +333,7 @@ def test_each_line_has_a_direction_of_its_own(page: Page) -> None:
         assert page.locator(box).evaluate(is_on_the_right), box
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_progress_of_a_long_text_stays_on_the_screen(page: Page) -> None:
     type_text(page, "\n".join(LINES * 30), "\n".join(TRANSLATED * 30))

@@ -84,6 +84,7 @@ def test_logits_of_the_remaining_tokens_are_the_same(case: Case) -> None:
         torch.testing.assert_close(logits[1], logits[0][..., kept], atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_translations_are_those_of_the_whole_model_without_the_dropped_tokens(case: Case) -> None:
     whole, (src_lang, tgt_lang) = case.whole.tokenizer, case.theirs.languages
     options: dict[str, Any] = {"engine": "torch", "beam_size": 1, "max_length": 12}

@@ -151,6 +151,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("place", ["starting", "working", "using"])
 def test_a_signal_to_all_processes_ends_the_first_one_without_errors(
@@ -182,6 +183,7 @@ def test_a_signal_to_all_processes_ends_the_first_one_without_errors(
     assert (first.returncode, output[1]) == (status, b"")
 
 
+@pytest.mark.slow
 def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "CHUNK", 40)
     pairs = [SentencePair(*pair) for pair in sentence_pairs(150)]
