@@ -18,7 +18,7 @@ from sacrebleu.metrics.ter import TER
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.hardware import pick_device
-from mtformer.text.languages import base_language, is_written_with_spaces
+from mtformer.text.languages import CHINESE_LANGUAGES, base_language, is_written_with_spaces
 
 References = Sequence[str] | Sequence[Sequence[str]]
 """A reference for each hypothesis, or several such lists, one for each human translator."""
@@ -63,7 +63,7 @@ def bleu_tokenize(choice: str, tgt_lang: str, *, with_mecab: bool = True) -> str
     if choice != "auto":
         return choice
     language = base_language(tgt_lang)
-    if language in ("zh", "yue"):
+    if language in CHINESE_LANGUAGES:
         return "zh"
     if with_mecab and language in _WORD_TOKENIZERS:
         name, modules = _WORD_TOKENIZERS[language]

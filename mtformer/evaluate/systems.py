@@ -27,8 +27,6 @@ from mtformer.translate.translator import Translator
 if TYPE_CHECKING:
     from mtformer.bundle.format import Bundle
 
-_HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
-
 
 @dataclass(frozen=True)
 class System:
@@ -216,7 +214,9 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
         except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
             continue
         if its_set.fingerprint != test_set.fingerprint:
-            raise UserError(f"the runs of {first.name} and {system.name} have different test sets: {_HOW_TO_NAME_ONE}")
+            raise UserError(
+                f"the runs of {first.name} and {system.name} have different test sets: give --data, or --src and --ref"
+            )
     return test_set, languages
 
 

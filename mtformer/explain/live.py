@@ -7,9 +7,9 @@ from mtformer.bundle.format import Bundle
 from mtformer.explain.page import ALL_KINDS, ASSETS, Contents, Focus, Language, assemble_page
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.support.errors import UserError
+from mtformer.support.page import BASE64
 
 MAX_LESSON_BYTES = 20_000_000  # what one can send to a class
-_BASE64 = 4 / 3  # characters a byte, which is a weight
 
 # The worker runs the scripts up to the engine, which is the last of its own.
 WORKER_ASSETS = [
@@ -33,10 +33,10 @@ def require_small(bundle: Bundle) -> None:
         UserError: it is not.
     """
     n_parameters = count_parameters(bundle)
-    if n_parameters * _BASE64 > MAX_LESSON_BYTES:
+    if n_parameters * BASE64 > MAX_LESSON_BYTES:
         raise UserError(
             f"the model has {n_parameters / 1e6:,.0f} million parameters: a page with it would take "
-            f"{n_parameters * _BASE64 / 1e6:,.0f} MB, more than the {MAX_LESSON_BYTES / 1e6:g} MB of a lesson"
+            f"{n_parameters * BASE64 / 1e6:,.0f} MB, more than the {MAX_LESSON_BYTES / 1e6:g} MB of a lesson"
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from mtformer.explain.trace import KINDS, Kind, require_head
 from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
-from mtformer.support.page import MAX_PAGE_BYTES, Asset, assemble
+from mtformer.support.page import BASE64, MAX_PAGE_BYTES, Asset, assemble
 
 Language = Literal["en", "zh"]
 
@@ -66,7 +66,6 @@ ASSETS = [
 _NO_SCRIPT = "This page draws its pictures with JavaScript, which is turned off."
 _UNIT = 1e-4  # numbers are rounded to a multiple of this
 _MINUS_INFINITY = -(2**31)  # stands for -∞, or for what JSON calls null
-_BASE64 = 4 / 3  # characters a byte
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ class Contents:
         blocks = [block for trace in self._explanation["traces"] for block in trace["matrices"]]
         shapes = [block["shape"] for block in blocks if block["columns"] == "features"]
         n_features = sum(math.prod(rows) * min(columns, level.columns or columns) for *rows, columns in shapes)
-        size = n_features * _BASE64
+        size = n_features * BASE64
         for block in blocks:
             if size > MAX_PAGE_BYTES:  # enough is known
                 break

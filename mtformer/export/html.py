@@ -15,11 +15,10 @@ from mtformer.runs.description import describe_model
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
-from mtformer.support.page import assemble
+from mtformer.support.page import BASE64, assemble
 
 MAX_BYTES = 200_000_000  # of a page
 _WEIGHT_BYTES = {"int8": 1, "float32": 4}
-_BASE64 = 4 / 3  # characters a byte
 
 _ASSETS = [*ENGINE_ASSETS, *TRANSLATOR_ASSETS]  # the engine first: its worker runs the scripts up to its own
 _MANIFEST = "manifest.webmanifest"
@@ -79,7 +78,7 @@ def render_page(bundle: Bundle, quantization: Quantization = "int8", *, is_app: 
 
 def _require_small(bundle: Bundle, quantization: Quantization) -> None:
     n_parameters = count_parameters(bundle)
-    n_bytes = n_parameters * _WEIGHT_BYTES[quantization] * _BASE64
+    n_bytes = n_parameters * _WEIGHT_BYTES[quantization] * BASE64
     if n_bytes <= MAX_BYTES:
         return
     advice = "" if quantization == "int8" else "store its weights with --quantization int8, "

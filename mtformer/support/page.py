@@ -9,6 +9,7 @@ from typing import Any
 Asset = tuple[str, str] | str  # the package and the name of a file, or the text of a script
 
 MAX_PAGE_BYTES = 2_000_000
+BASE64 = 4 / 3  # characters for each byte
 
 # The page may use what it contains and nothing else: the browser itself refuses everything that would need a network.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src 'unsafe-inline'"

@@ -31,6 +31,7 @@ from mtformer.text.clocks import find_clocks
 from mtformer.text.codes import CODES, CURRENCY, LATIN, SMALL_DIGITS
 from mtformer.text.dates import find_dates, write_date, writes_date
 from mtformer.text.languages import (
+    CHINESE_LANGUAGES,
     base_language,
     decimal_and_group,
     has_latin_units,
@@ -39,7 +40,6 @@ from mtformer.text.languages import (
 )
 from mtformer.text.notation import (
     AS_ASCII,
-    CHINESE_LANGUAGES,
     LONG,
     WITH_MYRIADS,
     in_full,

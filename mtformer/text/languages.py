@@ -6,7 +6,8 @@ from functools import lru_cache
 
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
-_CHINESE = ("zh", "yue")
+CHINESE_LANGUAGES = ("zh", "yue")
+DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 # CLDR
 _DECIMAL_POINTS = "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
 _SIGNS_BEHIND = "ca da de el es gl hr is it ro sl sr".split()  # 5 €; so do those of the next line
@@ -135,7 +136,7 @@ def max_token_length(code: str) -> int:
     Chinese has no spaces to stop a token from growing over a whole clause; few of its words exceed three characters.
     Japanese and Thai have no spaces either, but spell long words in kana and letters.
     """
-    return 3 if base_language(code) in _CHINESE else 16
+    return 3 if base_language(code) in CHINESE_LANGUAGES else 16
 
 
 def function_words(code: str) -> tuple[str, ...]:
@@ -143,7 +144,7 @@ def function_words(code: str) -> tuple[str, ...]:
 
     Each is nearly always a word of its own: particles, adverbs of degree, negation, *it* and conjunctions.
     """
-    if base_language(code) not in _CHINESE:
+    if base_language(code) not in CHINESE_LANGUAGES:
         return ()
     return tuple("的 了 吗 呢 吧 它 太 很 没 因为 所以 虽然 但是 如果".split())
 

@@ -7,7 +7,6 @@ from mtformer.text.languages import UNDETERMINED, base_language, decimal_and_gro
 from mtformer.text.number_words import MYRIADS, large_units, large_words
 from mtformer.text.numbers import PLAIN, POINT, RANGE, has_myriads, value_of
 
-CHINESE_LANGUAGES = ("zh", "yue")
 WITH_MYRIADS = tuple(MYRIADS)
 IP_ADDRESS = re.compile(r"(?:(?:1?\d{1,2}|2[0-4]\d|25[0-5])(?:\.|$)){4}")
 AS_ASCII = str.maketrans(

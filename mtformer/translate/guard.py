@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mtformer.config import SearchOptions
 from mtformer.text.entities import SLOT
 from mtformer.text.glossary import Term
-from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.languages import DENSITY, base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_names import finds_lost_names, lost_names
 from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
 from mtformer.text.repetition import FEWEST_REPEATS, MOST_TIMES_AS_OFTEN, doubles_words, n_repeats, without_loops
@@ -30,7 +30,6 @@ SOURCE_REPEATS = {REPEATED_SOURCE, REPEATED_MORE}
 
 _FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
 _LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
-_DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _FEWEST_COPIED_WORDS = 4
 _FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
 _WIDEST_BEAM = 16  # of a second attempt
@@ -48,7 +47,7 @@ class Guard:
         self._tokenizer = tokenizer if finds_lost_names(tokenizer, src_lang, tgt_lang) else None
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
-        density = {True: 1, False: _DENSITY}
+        density = {True: 1, False: DENSITY}
         self._ratio = density[self._src_is_spaced] / density[self._tgt_is_spaced]
         self._slack = _SLACK / density[self._tgt_is_spaced]
         letters = letters_of(tgt_lang)
@@ -151,7 +150,7 @@ class Guard:
     def _is_prose(self, text: str) -> bool:
         """Tell whether a text has more words than names."""
         if not self._src_is_spaced:
-            return len(text) >= _DENSITY * _FEWEST_COPIED_WORDS // 2
+            return len(text) >= DENSITY * _FEWEST_COPIED_WORDS // 2
         return sum(word.isalpha() and word.islower() for word in text.split()) >= _FEWEST_COPIED_WORDS
 
     def _is_other_script(self, source: str, translation: str) -> bool:

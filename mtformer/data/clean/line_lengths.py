@@ -8,7 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.data.clean.passages import Floats, Passage, Places, Scorer, align, slips_of, translated
+from mtformer.data.clean.passages import Passage, Places, Scorer, align, slips_of, translated
+from mtformer.data.clean.words import Floats
 from mtformer.text.pairs import Example, SentencePair
 
 LineLengths = NDArray[np.int32]

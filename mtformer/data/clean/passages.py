@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mtformer.data.clean.words import Floats
 from mtformer.support.terminal import counted
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 # Returns the log odds of sources for being misaligned with the targets at other places, if half of all pairs were.
 Scorer = Callable[[Places, Places], Floats]

@@ -7,7 +7,8 @@ from itertools import islice, tee
 from mtformer.data.clean.filters import Filters
 from mtformer.data.clean.learned import MISALIGNED, LearnedRules
 from mtformer.data.clean.line_lengths import MOST_REALIGNED, lengths_of, roughly_aligned
-from mtformer.data.clean.passages import Floats, Passage, Places, Scorer, align, find_passages, merged, translated
+from mtformer.data.clean.passages import Passage, Places, Scorer, align, find_passages, merged, translated
+from mtformer.data.clean.words import Floats
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.text.pairs import Drops, Example, SentencePair
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.repair import MAYBE_MARKUP, is_mojibake, without_markup
-from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.languages import DENSITY, base_language, is_written_with_spaces, letters_of
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.number_words import LARGEST_SMALL
 from mtformer.text.pairs import SentencePair
@@ -23,7 +23,6 @@ Test = Callable[[SentencePair], bool]
 _MOST_CHARACTERS = 1_000
 _LONGEST_WORD = 60  # characters; longer ones are encoded data
 _MOST_RATIO, _SLACK = 3.0, 20  # one side may have three times as many characters as the other, and 20 more
-_DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _COPIED_SHARE, _FEWEST_COPIED = 0.8, 5  # of the words, if there are five or more; else all of them
 _FEWEST_LETTERS = 6  # of words in another script, from which on that matters
 _FEWEST_REPEATED, _LEAST_DISTINCT = 8, 0.5  # words, and the share of them that differ
@@ -107,7 +106,7 @@ def is_copy(pair: SentencePair) -> bool:
 def _is_prose(text: str) -> bool:
     """Tell whether a text is a sentence rather than names, numbers or a word that two languages share."""
     if not text.isascii() and any("\u3040" <= character <= "\u9fff" for character in text):
-        return len(text) >= 2 * _DENSITY
+        return len(text) >= 2 * DENSITY
     words = [word.strip(_PUNCTUATION) for word in text.split()]
     n_lower = sum(len(word) > 1 and word.isalpha() and word.islower() for word in words)
     return n_lower >= 2 or (n_lower == 1 and bool(_SENTENCE_END.search(text)))
@@ -150,7 +149,7 @@ def _is_other_script(text: str, script: tuple[re.Pattern[str], int] | None) -> b
 
 
 def _density(code: str) -> int:
-    return 1 if is_written_with_spaces(code) and base_language(code) != "ko" else _DENSITY
+    return 1 if is_written_with_spaces(code) and base_language(code) != "ko" else DENSITY
 
 
 def differs_in_length(pair: SentencePair, *, src_density: int, tgt_density: int) -> bool:

@@ -311,7 +311,8 @@ class _Paragraph:
 
 
 def _is_translated(code: str) -> bool:
-    return code.split(maxsplit=1)[:1] != [] and code.split()[0].upper() in _TRANSLATED_FIELDS
+    words = code.upper().split()
+    return bool(words) and words[0] in _TRANSLATED_FIELDS
 
 
 def _with_formats(items: Sequence[Token], base: str) -> Iterator[Token]:
