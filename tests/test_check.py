@@ -369,6 +369,7 @@ def test_a_terminal_gets_no_control_characters(project: Project) -> None:
     path.write_text("\x1b[31mrot\x1b[0m und noch mehr Text\n" + "".join(path.read_text().splitlines(True)[1:]))
     result = project.mtformer("data", "check", project.config)
     assert "encoding, line 1: " in result.stdout
+    assert r"| \x1b[31mrot\x1b[0m und noch" in result.stdout
     assert "\x1b" not in result.stdout
 
 

@@ -38,6 +38,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import require_shapes, weights, with_weights, without_weights
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
+from mtformer.support.terminal import shortened
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -131,7 +132,8 @@ def load_with_reasons(path: Path, kind: str, load: Callable[[Path], T]) -> T:
         reason = f"this {kind}'s header is invalid: {first_problem(error)}"
     except (ValueError, RuntimeError, UserError) as error:
         reason = f"this {kind} is damaged: {error}"
-    raise UserError(f"{path}: {_shown(reason)}")
+    [first_line, *_] = reason.splitlines() or [""]
+    raise UserError(f"{path}: {shortened(first_line, _MAX_MESSAGE)}")  # it may quote a hostile file
 
 
 def _load(path: Path) -> Bundle:
@@ -224,10 +226,3 @@ def _reason_of(error: SafetensorError | OSError) -> str:
     """Return the reason why a safetensors file cannot be used: the system's, such as missing permission, or its own."""
     of_system = getattr(error, "strerror", None)
     return f"it cannot be read: {of_system}" if of_system else f"this is not an intact safetensors file: {error}"
-
-
-def _shown(text: str) -> str:
-    """Make a message that may quote a hostile file safe for a terminal: one short line, without control characters."""
-    line = (text.splitlines() or [""])[0]
-    line = "".join(character if character.isprintable() else "?" for character in line)
-    return line if len(line) <= _MAX_MESSAGE else line[:_MAX_MESSAGE] + "…"

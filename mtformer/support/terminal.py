@@ -26,6 +26,11 @@ def escaped(text: str, *, keep: str = "") -> str:
     return "".join(c if c in keep or unicodedata.category(c) not in _CONTROL else ascii(c)[1:-1] for c in text)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the beginning of a text, at most so many characters, with its control characters escaped."""
+    return escaped(text if len(text) <= most else text[: most - 1] + "…")
+
+
 def fixed(number: float, digits: int, width: int = 0) -> str:
     """Return a number with this many digits after its point and with a proper minus sign, right-aligned."""
     return f"{number:{width}.{digits}f}".replace("-", "−")

@@ -25,7 +25,7 @@ from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
-from mtformer.support.terminal import counted
+from mtformer.support.terminal import counted, shortened
 from mtformer.text.lines import COMPRESSED, open_output, read_lines, without_escapes
 from mtformer.text.pairs import SentencePair
 
@@ -111,13 +111,8 @@ def _alignment(source: SourceCheck) -> Iterator[str]:
 def _examples(source: SourceCheck) -> Iterator[str]:
     for name, _ in source.problems.most_common():
         for example in source.examples.get(name, []):
-            yield f"  {name}, line {example.line:,}: {_shortened(example.src)} | {_shortened(example.tgt)}"
-
-
-def _shortened(text: str) -> str:
-    """Return the beginning of a text, without characters that a terminal could take for commands."""
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
+            src, tgt = shortened(example.src, _SHOWN), shortened(example.tgt, _SHOWN)
+            yield f"  {name}, line {example.line:,}: {src} | {tgt}"
 
 
 def _describe_lengths(lengths: Lengths) -> str:
