@@ -13,7 +13,7 @@ are then computed again by teacher forcing, over the whole vocabulary. A batch o
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtformer.config import SearchOptions
@@ -32,6 +32,7 @@ from mtformer.search.engine import (
 )
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, ranked
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes.workers import by_threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,16 +133,12 @@ class CTranslate2Engine(BatchedEngine):
             yield from map(self._run, batches)
             return
         workers = ThreadPoolExecutor(n_workers)
-        futures = [workers.submit(self._run, batch) for batch in batches]
         try:
-            for i in range(len(batches)):
-                yield futures[i].result()
+            yield from by_threads(workers, self._run, batches)
         finally:
             # Not joined: if another Ctrl-C interrupts a join, Python takes the thread for ended, shuts down while it
             # translates, and aborts.
             workers.shutdown(wait=False)
-            wait([future for future in futures if not future.cancel()])
-            futures.clear()  # an error refers to this frame, and a future in it to the error
 
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""

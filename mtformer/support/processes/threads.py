@@ -7,11 +7,13 @@ its own, and they meet once at the end.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+
+from mtformer.support.processes.workers import by_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -50,11 +52,5 @@ class Threads:
         """Yield the results of ``function`` in order; an error is raised once the calls in progress are done."""
         if self._pool is None or len(items) == 1:
             yield from map(function, items)
-            return
-        futures = [self._pool.submit(function, item) for item in items]
-        try:
-            for i in range(len(items)):
-                yield futures[i].result()
-        finally:
-            wait([future for future in futures if not future.cancel()])
-            futures.clear()  # an error refers to this frame: a future in it would keep the error and its tensors alive
+        else:
+            yield from by_threads(self._pool, function, items)

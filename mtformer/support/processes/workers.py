@@ -1,4 +1,4 @@
-"""Work on many chunks, by several processes if there are many of them."""
+"""Work on many chunks, by several processes if there are many of them, or by threads."""
 
 import atexit
 import multiprocessing
@@ -7,7 +7,8 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing import resource_tracker
@@ -49,6 +50,19 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
         done = work(task)
         seconds += time.perf_counter() - started
         yield task, done
+
+
+def by_threads(
+    pool: ThreadPoolExecutor, work: Callable[[Task], Done], tasks: Sequence[Task]
+) -> Generator[Done, None, None]:
+    """Yield the results of ``work`` in the order of the tasks; an error waits for the calls in progress."""
+    futures = [pool.submit(work, task) for task in tasks]
+    try:
+        for i in range(len(tasks)):
+            yield futures[i].result()
+    finally:
+        wait([future for future in futures if not future.cancel()])
+        futures.clear()  # an error refers to this frame: a future in it would keep the error and its tensors alive
 
 
 def n_cpus() -> int:
