@@ -341,7 +341,7 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(n_same: int
     sources = [[10] * 8 + [EOS_ID]] * n_same + [[*rng.integers(10, 40, 8).tolist(), EOS_ID] for _ in range(60)]
     targets = [[token + 100 for token in src[:-1]] for src in sources]
 
-    def weights(place: int) -> torch.Tensor:
+    def weights() -> torch.Tensor:
         drawn = torch.from_numpy(rng.random((2, 2, 9, 9), dtype=np.float32))
         drawn[1, 0, 1:] = torch.eye(9)[:8]
         return drawn / drawn.sum(dim=-1, keepdim=True)
@@ -352,15 +352,15 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(n_same: int
 def test_a_head_is_chosen_even_if_no_word_says_anything_about_its_translation() -> None:
     pairs = list(product((10, 11), range(20, 26)))
     sources, targets = [[src, EOS_ID] for src, _ in pairs], [[tgt] for _, tgt in pairs]
-    assert len(chosen_by(lambda _: torch.ones(2, 2, 2, 2), sources, targets)) == 1
+    assert len(chosen_by(lambda: torch.ones(2, 2, 2, 2), sources, targets)) == 1
 
 
 def test_no_head_is_chosen_by_long_pairs_alone() -> None:
-    assert chosen_by(lambda _: torch.ones(2, 2, 101, 101), [[10] * 100 + [EOS_ID]], [[20] * 100]) == []
+    assert chosen_by(lambda: torch.ones(2, 2, 101, 101), [[10] * 100 + [EOS_ID]], [[20] * 100]) == []
 
 
 def chosen_by(
-    weights: Callable[[int], torch.Tensor], sources: list[list[int]], targets: list[list[int]]
+    weights: Callable[[], torch.Tensor], sources: list[list[int]], targets: list[list[int]]
 ) -> list[AlignmentHead]:
     """Return the heads chosen of a model with 2 layers and 2 heads whose attention in each pair is ``weights``."""
     sizes = ModelConfig(d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2)
@@ -368,7 +368,7 @@ def chosen_by(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "mtformer.search.alignment.cross_attention",
-            lambda model, requests: ((place, weights(place)) for place in range(len(requests))),
+            lambda model, requests: (weights() for _ in requests),
         )
         return choose_heads(model, list(map(AlignRequest, sources, targets)))
 

@@ -14,17 +14,15 @@ from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import AlignRequest, fill_batches, longest_first
 
-_BATCH_TOKENS = 4096
-
 
 def soft_alignments(
     model: Transformer, requests: Sequence[AlignRequest], heads: Sequence[AlignmentHead]
 ) -> list[NDArray[np.float32]]:
     """Return the mean weights of ``heads``, (T, S) for each pair; see :class:`.AlignRequest`."""
-    means: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(requests)
-    for i, weights in cross_attention(model, requests):
-        means[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
-    return means
+    return [
+        torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
+        for weights in cross_attention(model, requests)
+    ]
 
 
 def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
@@ -34,8 +32,8 @@ def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
 
 
 @torch.inference_mode()
-def cross_attention(model: Transformer, requests: Sequence[AlignRequest]) -> Iterator[tuple[int, Tensor]]:
-    """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
+def cross_attention(model: Transformer, requests: Sequence[AlignRequest]) -> Iterator[Tensor]:
+    """Yield for each pair of a batch the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 
     The first row is that of the step that predicts the first token; the last one reads the last token.
 
@@ -44,20 +42,19 @@ def cross_attention(model: Transformer, requests: Sequence[AlignRequest]) -> Ite
         requests: the pairs, with the same forced ids, which have no row.
     """
     device, special_ids = model.device, model.architecture.special_ids
-    lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
     first = len(requests[0].forced)
     start = [special_ids.start, *requests[0].forced]
-    for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
-        src = pad([requests[i].src for i in batch], special_ids.pad).to(device)  # (B, S)
-        tgt_in = pad([[*start, *requests[i].tgt] for i in batch], special_ids.pad).to(device)  # (B, F + T + 1)
-        with record_attention(model.decoder_layers) as recorded:
-            model(src, src != special_ids.pad, tgt_in)
-        layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
-        for row, i in enumerate(batch):
-            end, n_columns = first + len(requests[i].tgt) + 1, len(requests[i].src)
-            yield i, torch.stack([weights[row, :, first:end, :n_columns] for weights in layers]).float().cpu()
+    src = pad([request.src for request in requests], special_ids.pad).to(device)  # (B, S)
+    tgt_in = pad([[*start, *request.tgt] for request in requests], special_ids.pad).to(device)  # (B, F + T + 1)
+    with record_attention(model.decoder_layers) as recorded:
+        model(src, src != special_ids.pad, tgt_in)
+    layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
+    for row, request in enumerate(requests):
+        end, n_columns = first + len(request.tgt) + 1, len(request.src)
+        yield torch.stack([weights[row, :, first:end, :n_columns] for weights in layers]).float().cpu()
 
 
+_BATCH_TOKENS = 4096
 _MAX_TOKENS = 10_000  # of the target: with fewer, the choice depends more on which they are
 _MAX_SOURCE = 60  # tokens of a source
 _LEAST_GAIN = 0.01  # nats
@@ -112,14 +109,17 @@ def _all_weights(
     predicting = all_heads(model.architecture)
     heads = [*predicting, *(head.model_copy(update={"reading": True}) for head in predicting)]
     longest = max(len(request.src) for request in requests) - 1  # EOS says nothing about a word
+    lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
     src_parts, tgt_parts, parts = [], [], []
-    for i, weights in cross_attention(model, requests):
-        src, tgt = np.array(requests[i].src[:-1]), np.array(requests[i].tgt)
-        padding = (0, longest - len(src))
-        src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
-        tgt_parts.append(tgt)
-        rows = torch.stack([of_head(weights, head) for head in heads])[:, :, :-1].numpy()
-        parts.append(np.pad(rows, ((0, 0), (0, 0), padding)))
+    for indices in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
+        batch = [requests[i] for i in indices]
+        for request, weights in zip(batch, cross_attention(model, batch), strict=True):
+            src, tgt = np.array(request.src[:-1]), np.array(request.tgt)
+            padding = (0, longest - len(src))
+            src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
+            tgt_parts.append(tgt)
+            rows = torch.stack([of_head(weights, head) for head in heads])[:, :, :-1].numpy()
+            parts.append(np.pad(rows, ((0, 0), (0, 0), padding)))
     return np.concatenate(src_parts), np.concatenate(tgt_parts), np.concatenate(parts, axis=1), heads
 
 
