@@ -213,7 +213,25 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     const value = scale && scaledValue(number, text);
     if (value !== null && !inFull.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
   }
+  for (const number of withOtherZeros(numbers, text, counterpart, language, counterpartLanguage)) lost.set(number.start, number);
   return [...lost.values()].sort((a, b) => a.start - b.start);
+}
+
+/** The numbers before words such as "billion" that the counterpart has before others: German "Billionen". */
+function withOtherZeros(numbers, text, counterpart, language, counterpartLanguage) {
+  const there = findNumbers(counterpart).map((number) => [number.value, zerosAfter(number, counterpart, counterpartLanguage).zeros]);
+  return numbers.flatMap((number) => {
+    const { zeros, word } = zerosAfter(number, text, language);
+    const others = there.flatMap(([value, zeros]) => (value === number.value ? [zeros] : []));
+    const isOther = zeros && others.length && !others.includes(0) && !others.includes(zeros);
+    return isOther ? [numberAt(number.start, number.text + word, number.value)] : [];
+  });
+}
+
+/** The zeros that a word such as "million" after a number stands for, and the word; 0 without one. */
+function zerosAfter({ start, end }, text, language) {
+  const word = matchAt(largeWord(language, isOfMoney(text, start)), text, end);
+  return word ? { zeros: zerosOf(word), word: word[0] } : { zeros: 0, word: "" };
 }
 
 /**

@@ -5,14 +5,14 @@ A translation may write 3,500 as 3.500, twelve in digits, 10:45 pm as 22.45 Uhr,
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.beside_numbers import is_of_money
 from mtformer.text.clocks import find_clocks
 from mtformer.text.entities import DISCOUNT, SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
-from mtformer.text.notation import large_word
+from mtformer.text.notation import large_word, zeros_of
 from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
 from mtformer.text.spelled_amounts import lost_units
@@ -164,6 +164,7 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
             if (scale := pattern.match(text, number.end)) and _scaled(number, text) not in values:
                 lost[number.start] = number._replace(text=number.text + scale[0])
         lost |= {scale.start: scale for scale in scales}
+    lost |= {number.start: number for number in _with_other_zeros(numbers, text, counterpart, languages)}
     return sorted(lost.values())
 
 
@@ -180,6 +181,25 @@ def _scales_of_slots(text: str, languages: Sequence[str]) -> Iterator[Number]:
     for word in large_word(languages[0], of_money=False).finditer(text):
         if SLOT.match(text, word.start() - 1):
             yield Number(word.start(), word[0].strip(" -\u00a0\u202f"), f"1{'000' * (word.lastindex or 0)}")
+
+
+def _with_other_zeros(
+    numbers: Sequence[Number], text: str, counterpart: str, languages: Sequence[str]
+) -> Iterator[Number]:
+    """Yield numbers before words such as "billion" that the counterpart has before others: German *Billionen*."""
+    there = defaultdict[str, set[int]](set)
+    for number in find_numbers(counterpart):
+        there[number.value].add(_zeros_after(number, counterpart, languages[1])[0])
+    for number in numbers:
+        zeros, word = _zeros_after(number, text, languages[0])
+        if zeros and there[number.value] and not {0, zeros} & there[number.value]:
+            yield number._replace(text=number.text + word)
+
+
+def _zeros_after(number: Number, text: str, language: str) -> tuple[int, str]:
+    """Return the zeros that a word such as "million" after a number stands for, and the word; 0 without one."""
+    word = large_word(language, of_money=is_of_money(text, number.start)).match(text, number.end)
+    return (zeros_of(word), word[0]) if word else (0, "")
 
 
 class _Counterpart:

@@ -27,7 +27,7 @@ def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
 
 def in_full(number: str, word: re.Match[str]) -> str:
     """Return the digits of 1.5 or 1½ million; none if the number is too long before such a word, as a year may be."""
-    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), _zeros(word)
+    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), zeros_of(word)
     part = POINT.join(decimals)
     if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
         return ""
@@ -44,7 +44,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     in_myriads = base_language(tgt_lang) in WITH_MYRIADS
     word = large_word(src_lang, of_money=True).search(f"{text} ")  # 2 mld. is no end of a sentence
     if word is not None:
-        number, large = text[: word.start()], dict(large_units(tgt_lang)).get(_zeros(word))
+        number, large = text[: word.start()], dict(large_units(tgt_lang)).get(zeros_of(word))
         if large and number != "1" and not in_myriads:
             return written_for(number, src_lang, tgt_lang) + large
         number = number.translate(_FRACTIONS)
@@ -75,7 +75,8 @@ def in_short(value: str, language: str) -> str:
     return _in_digits(value, language)
 
 
-def _zeros(large: re.Match[str]) -> int:
+def zeros_of(large: re.Match[str]) -> int:
+    """Return the zeros that a match of :func:`large_word` stands for."""
     return _ZEROS * (large.lastindex or 0)
 
 
