@@ -18,8 +18,9 @@ from bench_import import N_TOKENS, SHAPE
 
 from mtformer.config import ModelConfig, ResolvedTraining
 from mtformer.data.batches import Batch
-from mtformer.model.lora import adapt, trained_parameters
+from mtformer.model.lora import adapt
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import count_parameters
 from mtformer.support.terminal import as_text
 from mtformer.training.memory import peak_memory
 from mtformer.training.update import Updater
@@ -53,7 +54,7 @@ def measure(arm: str, scale: int, n_updates: int, n_sentences: int) -> None:
     """Train for some updates and print the row, with tabs."""
     torch.set_num_threads(1)
     model = make_model(scale)
-    n_all = sum(parameter.numel() for parameter in model.parameters())
+    n_all = count_parameters(model)
     optimizer, rank = ARMS[arm]
     if rank:
         adapt(model, rank)
@@ -66,7 +67,7 @@ def measure(arm: str, scale: int, n_updates: int, n_sentences: int) -> None:
         weight_decay=0.01,
         early_stopping_patience=None,
     )
-    n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())
+    n_trained = count_parameters(model, trained_only=True)
     updater, seconds = Updater(model, settings), []
     for step in range(1, n_updates + 1):
         batch = make_batch(n_sentences, N_TOKENS // scale)

@@ -14,11 +14,11 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from browser import Opener, started
 from program import run_program
 
-from mtformer.browser.pack import count_parameters
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.explain.explanation import describe, explain
 from mtformer.explain.live import render_lesson
 from mtformer.export.html import render_page
+from mtformer.model.weights import count_parameters
 from mtformer.runs.finding import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
@@ -59,7 +59,7 @@ def main() -> None:
                     opened.append(page.evaluate(_OPENED))
                     page.evaluate(_TRANSLATED, "Warm up.")
                     translated.append(page.evaluate(_TRANSLATED, arguments.text))
-            n_parameters, size = count_parameters(bundle), path.stat().st_size
+            n_parameters, size = count_parameters(bundle.model), path.stat().st_size
             times = (
                 f"{min(opened):,.0f} ms",
                 f"{min(translated):,.0f} ms",

@@ -30,6 +30,7 @@ from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import combined, read_eval_sets
+from mtformer.model.weights import count_parameters
 from mtformer.runs.finding import find_model
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.hypothesis import rank
@@ -74,7 +75,7 @@ def page_of(bundle: Bundle, quantization: Quantization) -> Iterator[Page]:
     weights = base64.b64encode(gzip.compress(packed.data, mtime=0)).decode()
     body = f'<script type="text/plain" id="weights">{weights}</script>'
     text = assemble("parity", body, data=packed.header, assets=ENGINE_ASSETS, computes=True)
-    n_parameters = sum(parameter.numel() for parameter in bundle.model.parameters())
+    n_parameters = count_parameters(bundle.model)
     print(f"{quantization}: a page of {len(text.encode()):,} bytes for {n_parameters:,} parameters")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"

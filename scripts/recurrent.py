@@ -49,6 +49,7 @@ from mtformer.model.architecture import SPECIAL_IDS, Architecture
 from mtformer.model.inference import InferenceModel
 from mtformer.model.output import OutputHead
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import count_parameters
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.finding import find_model
 from mtformer.runs.folder import RunFolder
@@ -343,7 +344,7 @@ def main() -> None:
     for name in arguments.only:
         model, facts = trained(name, setting, arguments.work, arguments.rates)
         rows = quality(model, setting)
-        n_weights = sum(parameter.numel() for parameter in model.parameters())
+        n_weights = count_parameters(model)
         scores = "".join(f"  {row['bleu']:5.1f} {row['exact']:5.0%}" for row in rows)
         numbers = f"{n_weights / 1e6:5.2f} M  {facts['updates']:7}  {facts['minutes']:7.1f}  {facts['rate']:5g}"
         print(f"{name:<20}  {numbers}{scores}", flush=True)

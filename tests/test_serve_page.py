@@ -11,8 +11,8 @@ from conftest import Project
 from playwright.sync_api import FilePayload, Page, expect
 from servers import Client, running
 
-from mtformer.browser.pack import count_parameters
 from mtformer.bundle.format import load_bundle
+from mtformer.model.weights import count_parameters
 from mtformer.serve.documents import SUFFIXES
 from mtformer.serve.keys import add_key
 from mtformer.serve.segments import sentences
@@ -78,7 +78,7 @@ def test_the_page_says_what_the_model_is(server: Client, opener: Opener, trained
         about = page.locator("#about").inner_text()
         for fact in (
             "English → German",
-            f"{count_parameters(bundle):,} parameters",
+            f"{count_parameters(bundle.model):,} parameters",
             "MB",
             "train.en",
             "BLEU",

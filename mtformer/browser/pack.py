@@ -57,11 +57,6 @@ def pack(bundle: Bundle, *, quantization: Quantization = "int8") -> PackedModel:
     return PackedModel({**packed.header, "texts": describe_texts(bundle.header, bundle.tokenizer)}, packed.data)
 
 
-def count_parameters(bundle: Bundle) -> int:
-    """Return the number of a model's weights; those that are tied count once."""
-    return sum(parameter.numel() for parameter in bundle.model.parameters())
-
-
 def weights_element(packed: PackedModel) -> str:
     """Return the element of a page that contains the weights, which ``readWeights()`` in JavaScript reads."""
     text = base64.b64encode(gzip.compress(packed.data, mtime=0)).decode()

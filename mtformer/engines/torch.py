@@ -17,6 +17,7 @@ from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
 from mtformer.model.packing import Packer, Precision
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import count_parameters
 from mtformer.search.alignment import soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
@@ -81,7 +82,7 @@ class TorchEngine(BatchedEngine):
         self._preparing = Lock()
         self._recording = Lock()  # attention has one observer at a time
         self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)
-        self._is_small = sum(weights.numel() for weights in self.model.parameters()) <= _SMALL
+        self._is_small = count_parameters(self.model) <= _SMALL
 
     def for_twin(self, model: Transformer, alignment_heads: Sequence[AlignmentHead]) -> "TorchEngine":
         """Return an engine for a model that shares weights with this one's, and their packed copies."""

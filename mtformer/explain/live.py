@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from mtformer.browser.pack import ENGINE_ASSETS, count_parameters, pack, weights_element
+from mtformer.browser.pack import ENGINE_ASSETS, pack, weights_element
 from mtformer.bundle.format import Bundle
 from mtformer.explain.page import ALL_KINDS, ASSETS, Contents, Focus, Language, assemble_page
 from mtformer.model.architecture import ACTIVATIONS
+from mtformer.model.weights import count_parameters
 from mtformer.support.errors import UserError
 from mtformer.support.page import BASE64
 
@@ -32,7 +33,7 @@ def require_small(bundle: Bundle) -> None:
     Raises:
         UserError: it is not.
     """
-    n_parameters = count_parameters(bundle)
+    n_parameters = count_parameters(bundle.model)
     if n_parameters * BASE64 > MAX_LESSON_BYTES:
         raise UserError(
             f"the model has {n_parameters / 1e6:,.0f} million parameters: a page with it would take "

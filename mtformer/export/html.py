@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 from mtformer.browser.assets import TRANSLATOR_ASSETS
-from mtformer.browser.pack import ENGINE_ASSETS, Quantization, count_parameters, pack, weights_element
+from mtformer.browser.pack import ENGINE_ASSETS, Quantization, pack, weights_element
 from mtformer.bundle.format import Bundle
+from mtformer.model.weights import count_parameters
 from mtformer.runs.description import describe_model
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
@@ -77,7 +78,7 @@ def render_page(bundle: Bundle, quantization: Quantization = "int8", *, is_app: 
 
 
 def _require_small(bundle: Bundle, quantization: Quantization) -> None:
-    n_parameters = count_parameters(bundle)
+    n_parameters = count_parameters(bundle.model)
     n_bytes = n_parameters * _WEIGHT_BYTES[quantization] * BASE64
     if n_bytes <= MAX_BYTES:
         return
@@ -92,7 +93,7 @@ def _require_small(bundle: Bundle, quantization: Quantization) -> None:
 def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str, str]]:
     """Yield a page's description of its model, as names and texts."""
     yield from describe_model(
-        bundle.header, f"{count_parameters(bundle):,} parameters; the page has its weights in {quantization}"
+        bundle.header, f"{count_parameters(bundle.model):,} parameters; the page has its weights in {quantization}"
     )
     yield "SHA-256", bundle.digest
     yield "Made with", f"mtformer {__version__}, Apache-2.0"

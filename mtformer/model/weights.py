@@ -51,6 +51,11 @@ def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
 
 
+def count_parameters(model: torch.nn.Module, *, trained_only: bool = False) -> int:
+    """Return the number of a model's weights, or of those that training changes; tied ones count once."""
+    return sum(each.numel() for each in model.parameters() if each.requires_grad or not trained_only)
+
+
 Parameters = Mapping[str, torch.nn.Parameter]
 
 

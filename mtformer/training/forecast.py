@@ -11,6 +11,7 @@ import torch
 from pydantic import JsonValue
 
 from mtformer.data.batches import Plan, PlannedBatch, make_batch
+from mtformer.model.weights import count_parameters
 from mtformer.runs.folder import Journal
 from mtformer.support.progress import clock, expected_seconds
 from mtformer.support.reproducibility import versions
@@ -52,8 +53,7 @@ def forecast(trainer: Trainer) -> Forecast:
     plan, order = trainer.plan(0), trainer.data.order(0)
     n_src, n_tgt = int(corpus.src.lengths[order].sum()), int(corpus.tgt.lengths[order].sum())
     n_padded = sum(len(batch.indices) * batch.tgt_length for batch in plan)
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    n_trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    n_parameters, n_trained = count_parameters(model), count_parameters(model, trained_only=True)
     tokens_per_second = _measure(trainer, plan)
     per_step = n_tgt / trainer.steps_per_epoch / tokens_per_second
     per_validation = trainer.validator.expected_seconds(copy.deepcopy(model))
@@ -128,7 +128,6 @@ def record_start(trainer: Trainer) -> None:
         MtformerError: the file cannot be written.
     """
     corpus, model = trainer.data.corpus, trainer.model
-    parameters = list(model.parameters())
     line: dict[str, JsonValue] = {
         "step": trainer.state.step,
         "seconds": round(trainer.state.seconds, 1),
@@ -145,8 +144,8 @@ def record_start(trainer: Trainer) -> None:
             "tgt_tokens": int(corpus.tgt.lengths.sum()),
         },
         "model": {
-            "parameters": sum(parameter.numel() for parameter in parameters),
-            "trained": sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
+            "parameters": count_parameters(model),
+            "trained": count_parameters(model, trained_only=True),
             "src_vocab_size": trainer.tokenizer.src_vocab_size,
             "tgt_vocab_size": trainer.tokenizer.tgt_vocab_size,
         },

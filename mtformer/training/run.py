@@ -17,8 +17,9 @@ from mtformer.config.resolve import size_for
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
-from mtformer.model.lora import adapt, trained_parameters
+from mtformer.model.lora import adapt
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import count_parameters
 from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
@@ -257,10 +258,9 @@ def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, r
 
 
 def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, ranks: Ranks) -> None:
-    n_parameters = f"{sum(parameter.numel() for parameter in model.parameters()):,}"
+    n_parameters = f"{count_parameters(model):,}"
     if config.training.lora:
-        n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())
-        n_parameters = f"{n_trained:,} of {n_parameters}"
+        n_parameters = f"{count_parameters(model, trained_only=True):,} of {n_parameters}"
     n_tokens = f"{tokenizer.vocab_size:,}"
     where = f"{ranks.size} × {model.device.type}" if ranks.size > 1 else model.device.type
     if config.training.threads > 1 and computes_in_threads(model):
