@@ -57,11 +57,11 @@ class Identifier:
         self._rows = np.asarray(model.tk_row, dtype=np.int32) << 8  # where those of a state begin
         self._outputs = np.asarray(model.tk_output, dtype=np.int32)  # the feature that ends in a state, or -1
 
-    def scores(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the score of each text in each language, of shape (texts, labels), and the number of its bytes.
+    def scores(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the score of each text in each language, of shape (texts, labels).
 
-        The scores are log likelihoods but for a constant of each text; of one without known n-grams, the priors. Of a
-        text with more than 10,000 characters, they are those of the first 10,000.
+        The scores are calibrated log likelihoods but for a constant of each text. Of a text with more than 10,000
+        characters, they are those of the first 10,000.
         """
         encoded = [_encode(text) for text in texts]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
@@ -74,7 +74,8 @@ class Identifier:
         ends = np.searchsorted(sentences, np.arange(len(texts) + 1)).tolist()
         for number, (start, end) in enumerate(pairwise(ends)):
             np.dot(weights[start:end], table.take(rows[start:end], axis=0), out=scores[number])
-        return scores + self._priors, lengths
+        # Log likelihoods of overlapping n-grams are calibrated by this root.
+        return (scores + self._priors) / np.sqrt(np.maximum(lengths, 1))[:, None]
 
     def _features(
         self, data: bytes, lengths: NDArray[np.int64]
@@ -119,11 +120,10 @@ def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, 
 
     All are 0 if none of them is known.
     """
-    scores, lengths = identifier().scores(texts)
     columns = [_columns(code) for code in codes]
     return [
-        _odds(codes, [max((of_text[i] for i in of_code), default=-math.inf) for of_code in columns], n_bytes)
-        for of_text, n_bytes in zip(scores.tolist(), lengths.tolist(), strict=True)
+        _shares(codes, [max((of_text[i] for i in of_code), default=-math.inf) for of_code in columns])
+        for of_text in identifier().scores(texts).tolist()
     ]
 
 
@@ -139,12 +139,11 @@ def _label(code: str) -> str:
     return _LABELS.get(language, language)
 
 
-def _odds(codes: Sequence[str], scores: Sequence[float], n_bytes: int) -> dict[str, float]:
+def _shares(codes: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
     largest = max(scores, default=-math.inf)
     if largest == -math.inf:
         return dict.fromkeys(codes, 0.0)
-    # The scores are log likelihoods of overlapping n-grams; divided by this root, they are calibrated.
-    odds = [math.exp((score - largest) / math.sqrt(max(1, n_bytes))) for score in scores]
+    odds = [math.exp(score - largest) for score in scores]
     return {code: each / sum(odds) for code, each in zip(codes, odds, strict=True)}
 
 
@@ -197,11 +196,10 @@ class LanguageTest:
 
     def _is_improbable(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Tell for which texts another language is far more probable."""
-        scores, n_bytes = identifier().scores(texts)
+        scores = identifier().scores(texts)
         is_expected = np.isin(identifier().labels, list(_same(self._language)))
-        lead = scores[:, ~is_expected].max(axis=1) - scores[:, is_expected].max(axis=1)
-        # The scores are log likelihoods of overlapping n-grams; divided by this root, they are calibrated.
-        return lead / np.sqrt(n_bytes) > math.log(_ODDS)
+        lead: NDArray[np.float64] = scores[:, ~is_expected].max(axis=1) - scores[:, is_expected].max(axis=1)
+        return lead > math.log(_ODDS)
 
     def _is_open(self, text: str) -> bool:
         """Tell whether a text may be in another language by its letters; some languages have letters of their own."""
