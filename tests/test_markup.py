@@ -152,6 +152,7 @@ def test_pairs_that_begin_before_a_segment_or_end_after_it_stay_outside_of_the_o
         ("Es sind **5 €.**", "It is €5.", "0-0 1-1 2-2", "It is **€5.**"),
         ("Es sind <b>5</b> €.", "It is €5.", "0-0 1-1 2-2", "It is €<b>5</b>."),
         ("Es sind <b>5 €</b>.", "It is five.", "0-0 1-1 2-2", "It is <b>five</b>."),
+        (r"a {\i1}red{\i0} dog", "ein Hund, rot", "0-0 1-2 2-1", r"ein Hund, {\i1}rot{\i0}"),
     ],
 )  # fmt: skip
 def test_marks_follow_the_words_that_they_belong_to(text: str, translation: str, pairs: str, expected: str) -> None:
@@ -244,6 +245,7 @@ def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
         "用C#写的，增长了5%的苹果/香蕉/梨，2*3*4",
         "Yes and/or no, 1/2 of it, on 3/4/2024",
         "Mr. A",
+        r"Stra{\ss}e, {\it one} and {\bf two}",
     ],
 )
 def test_plain_text_has_no_marks(text: str) -> None:
@@ -308,6 +310,8 @@ def test_words_with_known_letters_and_lines_without_are_left_to_the_model(text: 
         (r"打开C:\a\b.txt", r"C:\a\b.txt"),
         ("好:smile:的", ":smile:"),
         ("二十m<sup>2</sup>的房间", "<sup>2</sup>"),
+        (r"a {\an8} dog", r"{\an8}"),
+        (r"a {\pos(1, 2)\1c&HFF&\fnArial Black\b}dog", r"{\pos(1, 2)\1c&HFF&\fnArial Black\b}"),
     ],
 )
 def test_marks_are_found_whole(text: str, mark: str) -> None:
@@ -472,7 +476,8 @@ def test_a_mark_with_a_long_end_is_scanned_in_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "opening", ["<", "[", "[[a]", "[a](<", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"]
+    "opening",
+    ["<", "[", "[[a]", "[a](<", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&", r"{\a1\fna"],
 )
 def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> None:
     text = opening * 2_000

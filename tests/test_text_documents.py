@@ -242,11 +242,60 @@ def test_lines_of_subtitles_break_outside_of_tags_which_cues_share() -> None:
     assert all(cue.count("<font ") == cue.count("</font>") for cue in written.split("\n\n"))
 
 
-@pytest.mark.parametrize("part", ["a ", "x<b>y</b> ", "<b></i>", "<b>a\n", "</i>\n<b>"])
+@pytest.mark.parametrize(
+    ("cue", "wanted"),
+    [
+        (r"A dog is in {\i1}the park{\i0} now.", r"A DOG IS IN {\i1}THE PARK{\i0} NOW."),
+        (r"{\b1}Stop!{\b0} A {\c&H0000FF&}big{\c} dog.", r"{\b1}STOP!{\b0} A {\c&H0000FF&}BIG{\c} DOG."),
+        (r"{\i1}A dog.{\i0}" "\n" r"{\i1}Two.{\i0}", r"{\i1}A DOG.{\i0}" "\n" r"{\i1}TWO.{\i0}"),
+        (r"<i>A dog {\an8}is</i> here.", r"{\an8}<i>A DOG IS</i> HERE."),
+        (r"A dog{\pos(1,2)\fad(3,4)}.", r"{\pos(1,2)\fad(3,4)}A DOG."),
+        (r"A {\b1}big dog{\b0} ({\s1}or{\s0}) two.", r"A {\b1}BIG DOG{\b0} ({\s1}OR{\s0}) TWO."),
+        (r"A {\anything else}dog", r"{\anything else}A DOG"),
+    ],
+)
+def test_codes_of_subtitles_are_tags_and_those_of_a_whole_cue_begin_it(cue: str, wanted: str) -> None:
+    file = "00:01,000 --> 00:02,000\n{0}\n\n00:02,000 --> 00:03,000\nOne cat.\n"
+    source = file.replace("{0}", cue)
+    assert translated(source, "a.srt", identity).decode() == source
+    assert translated(source, "a.srt").decode() == file.replace("{0}", wanted).replace("One cat", "ONE CAT")
+
+
+@pytest.mark.parametrize(
+    ("translation", "wanted"),
+    [
+        ("Der Mann sieht <i>den Hund</i> und lacht.", ["Der Mann sieht", "<i>den Hund</i> und lacht."]),
+        (r"Der Mann sieht {\i1}den Hund{\i0} und lacht.", ["Der Mann sieht", r"{\i1}den Hund{\i0} und lacht."]),
+        ("Der <i>Mann sieht den Hund</i> und lacht.", ["Der <i>Mann sieht</i>", "<i>den Hund</i> und lacht."]),
+        ("Der <i>Mann sieht</i> den Hund und lacht.", ["Der <i>Mann sieht</i>", "den Hund und lacht."]),
+        ("这个男人<b>看到</b>那只狗在笑", ["这个男人", "<b>看到</b>那只狗在笑"]),
+    ],
+)
+def test_translations_of_several_cues_are_cut_before_tags_as_between_words(translation: str, wanted: list[str]) -> None:
+    file = "00:01,000 --> 00:02,000\n{0}\n\n00:02,000 --> 00:03,000\n{1}\n"
+    source = file.format("The man sees", "<i>the dog</i> and laughs.")
+    assert translated(source, "a.srt", lambda texts: [translation]).decode() == file.format(*wanted)
+
+
+@pytest.mark.parametrize("part", ["a ", "x<b>y</b> ", "<b></i>", "<b>a\n", "</i>\n<b>", r"{\i1}"])
 def test_a_long_cue_takes_time_in_proportion_to_its_length(part: str) -> None:
     cue = "00:01,000 --> 00:02,000\nA "
     one, four = (n_calls(lambda: translated(cue + part * n, "a.srt", reversed_words)) for n in (100, 400))  # noqa: B023
     assert four < 5 * one + 100
+
+
+@pytest.mark.parametrize("part", ["</i>", "♪", r"{\i0}", " "])
+def test_the_end_of_a_long_cue_is_found_in_linear_time(part: str) -> None:
+    """Quadratic time would be minutes."""
+    assert units(f"00:01,000 --> 00:02,000\nA {part * 50_000}x\n", "a.srt") == [f"A {part * 50_000}x"]
+
+
+@pytest.mark.parametrize("start", ["", "a", "aa", "aaa"])
+def test_no_line_of_a_translation_is_empty(start: str) -> None:
+    """Else the cue would end with it."""
+    translation = f"{start}{'dogs ' * 8}<u></u>"  # up to 43 columns, of which the last is a space
+    written = translated("00:01,000 --> 00:02,000\nA <u>dog</u>.\n", "a.srt", lambda texts: [translation])
+    assert "\n\n" not in written.decode()
 
 
 def reversed_words(texts: Sequence[str]) -> list[str]:

@@ -5,11 +5,11 @@ lines as long as those of the file. A line that starts a new speaker, a sound or
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import text_width, wrap
@@ -20,6 +20,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Text, Writer
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.markup.scanner import SUBTITLE_OVERRIDE
 
 _WIDTH = 42  # columns: the usual length of a line
 _MOST_CUES = 6  # that a sentence runs over; captions without punctuation would have no end
@@ -32,12 +33,17 @@ _LINE = rf"(?!(?:[ \t]*\d+[ \t]*\r?\n)?{_TIMES})[^\n]*\S[^\n]*(?:\n|\Z)"  # not 
 _GAP = rf"(?:[ \t\r]*\n)+(?!\d+[ \t\r]*$|[^\n]*-->)(?={_LINE})"  # not before a cue, even if its times are damaged
 _CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE})*)", re.MULTILINE)
 _SRT_CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE}|{_GAP})*)", re.MULTILINE)
-_OPENING = r"<[A-Za-z][^<>]*>"
-_TAG = re.compile(r"\{\\[^{}]*\}|<(?:(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*|[\d:.]+)>")  # positions, tags and times
-_TAG_OR_CHARACTER = re.compile(f"{_TAG.pattern}|.", re.DOTALL)
-_BEFORE = re.compile(rf"(?:\{{\\[^{{}}]*\}}|{_OPENING}|<[\d:.]+>|[-–—](?!\d)|[♪♫]|\s)*")
-_AFTER = re.compile(r"(?:</[A-Za-z][^<>]*>|[♪♫]|\s)*\Z")
-_OPENED = re.compile(rf"(?:{_OPENING})+")
+_OPENING = r"(?:<[A-Za-z][^<>]*>|\{\\[ibus][1-9]\d*\})"
+_CLOSING = r"(?:</[A-Za-z][^<>]*>|\{\\[ibus]0?\})"
+_CODE = r"\{\\[^{}]*\}"
+_TAG = re.compile(rf"(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})|{_CODE}|<[\d:.]+>")  # the last are times
+_TAG_OR_CHARACTER = re.compile(rf"{_TAG.pattern}|(?P<character>.)", re.DOTALL)
+_OF_THE_CUE = re.compile(  # codes that mean the same at its start, such as positions, and unknown ones
+    rf"(?=\{{\\(?:an?\d|pos|move|org|fad|i?clip)|(?!\{{(?:{SUBTITLE_OVERRIDE})++\}})){_CODE}",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(rf"(?:{_CODE}|{_OPENING}|<[\d:.]+>|[-–—](?!\d)|[♪♫]|\s)*")
+_UP_TO_AFTER = re.compile(rf"(?:(?:{_CLOSING}|[♪♫]|\s)*+(?!\Z)(?s:.))*+")  # before the last tags, in linear time
 _VOICE = re.compile(r"<v[ .][^<>]*>")
 _SIGN = re.compile(r"[-–—](?!\d)|[\[♪♫]")
 _NAME = re.compile(r"([^\W\d_][^:<>\n]{0,30}):\s+")
@@ -91,7 +97,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     blocks = []
     for group in _sentences(cues):
         unit = _joined([cue.text for cue in group])
-        if any(map(str.isalpha, unit)):
+        if any(map(str.isalpha, _bare(unit))):
             span, part = (group[0].start, group[-1].end), BlockUnit(0, 1, unit, None)
             written = partial(_written, text, group, width, line_end, bilingual=settings.bilingual)
             blocks.append(Block(span, [Text("")], [part], Writer(), written))
@@ -105,7 +111,7 @@ def _cues(match: re.Match[str]) -> Iterator[_Cue]:
         is_apart = parts and (
             _speaker(line)
             or (len(parts[-1]) <= _LONGEST_SOUND and _SOUND.fullmatch(_bare(parts[-1])))
-            or (re.match(_OPENING, line.lstrip()) and re.search(r"</[^<>]*>\s*\Z", before))
+            or (re.match(_OPENING, line.lstrip()) and re.search(rf"{_CLOSING}\s*\Z", before))
         )
         if is_apart or not parts:
             parts.append(line)
@@ -117,10 +123,11 @@ def _cues(match: re.Match[str]) -> Iterator[_Cue]:
         part = whole.strip()
         if part:
             begin, end = _inside(part)
-            text = _joined([line.strip() for line in part[begin:end].split("\n")])
+            codes = "".join(_OF_THE_CUE.findall(part[begin:end]))
+            text = _joined([line.strip() for line in _OF_THE_CUE.sub("", part[begin:end]).split("\n")])
             is_end = bool(_END.search(_bare(part)) or _SOUND.fullmatch(_bare(part)))
             first = start + whole.index(part)
-            yield _Cue(first, first + len(part), part[:begin], text, part[end:], _speaker(part), is_end)
+            yield _Cue(first, first + len(part), codes + part[:begin], text, part[end:], _speaker(part), is_end)
         start += len(whole)
 
 
@@ -139,11 +146,11 @@ def _speaker(line: str) -> str:
 
 def _inside(text: str) -> tuple[int, int]:
     """Return the span of a text without marks that stay around it; a pair of tags is outside or inside as a whole."""
-    before, after = _BEFORE.match(text), _AFTER.search(text)
+    before, up_to_after = _BEFORE.match(text), _UP_TO_AFTER.match(text)
     start = before.end() if before else 0
     name = _NAME.match(text, start)
     start = name.end() if name and name[1].isupper() else start
-    end = max(start, after.start() if after else len(text))
+    end = max(start, up_to_after.end() if up_to_after else len(text))
     for opening, closing in _pairs(text):
         if opening.start() < start and closing.start() < end:
             start = opening.start()
@@ -154,19 +161,14 @@ def _inside(text: str) -> tuple[int, int]:
 
 def _pairs(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
     """Return the pairs of matching tags, outermost first."""
-    opened: list[re.Match[str]] = []
-    n_open = Counter[str]()
+    opened = defaultdict[str, list[re.Match[str]]](list)
     pairs = []
-    for tag in filter(lambda tag: tag["name"], _TAG.finditer(text)):
-        name = tag["name"].lower()
-        if not tag["slash"]:
-            opened.append(tag)
-            n_open[name] += 1
-        elif n_open[name]:
-            while (partner := opened.pop())["name"].lower() != name:
-                n_open[partner["name"].lower()] -= 1
-            n_open[name] -= 1
-            pairs.append((partner, tag))
+    for tag in _TAG.finditer(text):
+        name = re.split(r"[^a-z]+", tag[0].lower())[1]  # the i of <i>, </i>, {\i1} and {\i0}
+        if tag["opening"]:
+            opened[name].append(tag)
+        elif tag["closing"] and opened[name]:
+            pairs.append((opened[name].pop(), tag))
     return sorted(pairs, key=lambda pair: pair[0].start())
 
 
@@ -203,44 +205,44 @@ def _written(file: str, cues: Sequence[_Cue], width: int, line_end: str, transla
 
 def _wrapped(text: str, width: int, line_end: str) -> str:
     """Wrap a text; tags take no columns and stay whole."""
-    bare = _bare(text)
-    breaks, place = set(), 0
+    bare, starts = _bare(text), _starts(text)
+    breaks, place = [0], 0
     for line in wrap(bare, width, keeps_words=True)[:-1]:
         place += len(line)
-        breaks.add(place)
         place += bare.startswith(" ", place)
-    written, opened, place = "", "", 0
-    for match in _TAG_OR_CHARACTER.finditer(text):
-        if match["name"] and not match["slash"]:
-            opened += match[0]  # it begins the next line if there is one
-            continue
-        is_character = not _TAG.fullmatch(match[0])
-        is_broken = is_character and place in breaks
-        written += f"{line_end}{opened}{match[0].removeprefix(' ')}" if is_broken else opened + match[0]
-        opened, place = "", place + is_character
-    return written + opened
+        breaks.append(starts[place])
+    lines = (text[start:end].strip(" ") for start, end in pairwise([*breaks, len(text)]))
+    return line_end.join(filter(None, lines))  # an empty line would end the cue
 
 
 def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
     """Divide a translation among cues, in the proportions of their texts, best at punctuation."""
-    total = sum(len(cue.text) for cue in cues) or 1
-    shares = [sum(len(cue.text) for cue in cues[:number]) / total for number in range(1, len(cues))]
-    masked = _TAG.sub(lambda tag: "\0" * len(tag[0]), text)
-    words = [start for start, _ in word_spans(text)[1:] if masked[start] != "\0"] if shares else []
-    outside = {opened.end(): opened.start() for opened in _OPENED.finditer(text)}
-    starts = [outside.get(start, start) for start in words]
+    bare, starts = _bare(text), _starts(text)
+    sizes = list(accumulate(len(_bare(cue.text)) for cue in cues))
+    words = [start for start, _ in word_spans(bare)[1:]] if len(cues) > 1 else []
     cuts = [0]
-    for share in shares:
-        places = [start for start in starts if start > cuts[-1]]
-        wanted = share * len(text)
-        bonus = {
-            place: _PUNCTUATION_BONUS * bool(_CLAUSE_END.search(text[max(0, place - 5) : place])) for place in places
+    for size in sizes[:-1]:
+        wanted = len(bare) * size / max(sizes[-1], 1)
+        distances = {
+            word: abs(word - wanted) - _PUNCTUATION_BONUS * bool(_CLAUSE_END.search(bare[max(0, word - 5) : word]))
+            for word in words
+            if word > cuts[-1]
         }
-        cuts.append(min(places, key=lambda place: abs(place - wanted) - bonus[place], default=len(text)))
-    pairs = _pairs(text)
-    parts = []
-    for start, end in pairwise([*cuts, len(text)]):
+        cuts.append(min(distances, key=distances.__getitem__, default=len(bare)))
+    pairs, parts = _pairs(text), []
+    for start, end in pairwise([0, *(starts[cut] for cut in cuts[1:]), len(text)]):
         opened = [opening[0] for opening, closing in pairs if opening.start() < start <= closing.start()]
         closed = [closing[0] for opening, closing in reversed(pairs) if opening.start() < end <= closing.start()]
         parts.append("".join(opened) + text[start:end].strip() + "".join(closed))
     return parts
+
+
+def _starts(text: str) -> list[int]:
+    """Return where to cut a text before each character of its bare text: before the tags that open there."""
+    starts, start = [], 0
+    for match in _TAG_OR_CHARACTER.finditer(text):
+        if match["character"]:
+            starts.append(start)
+        if match["character"] or match["closing"]:
+            start = match.end()
+    return [*starts, len(text)]

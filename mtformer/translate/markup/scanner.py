@@ -69,6 +69,8 @@ _LATIN = r"A-Za-z0-9_\u00c0-\u024f\u1e00-\u1eff"
 _W = rf"[{_LATIN}]"
 _SPACED = rf"(?-i:(?![{CHARACTER_WORDS}]))"  # before one of several characters, of which Chinese ones do not count
 _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
+# In codes of subtitles; commands of LaTeX, as in {\ss} and {\it one}, are none.
+SUBTITLE_OVERRIDE = r"\\(?:fn[^\\{}]*|\d?[a-z]+(?:&\w+&?|-?[\d.]+|\([^(){}]*\))|\d?[bcirsu](?=[\\}]))"
 
 _PROGRAMS, _CODE = "script|style|svg", "code|pre|kbd|samp|var|math"  # elements whose contents are no prose
 _HIDDEN_START = re.compile(rf"<({_PROGRAMS}|{_CODE})(?=[\s>])", re.IGNORECASE)
@@ -95,6 +97,9 @@ _PATTERNS = {
     "email": rf"(?<!{_W})(?<![.%+-])(?:mailto:)?[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
     "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b"
     r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\})*+\}",
+    # Codes of subtitles: {\i1} begins a style and {\i0} ends it; {\an8} and {\pos(1,2)\c&HFF&} are others.
+    "style": r"\{\\(?P<style>[ibus])(?P<weight>\d*)\}",
+    "subtitle_code": rf"\{{(?:{SUBTITLE_OVERRIDE})++\}}",
     "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
     "percent": rf"(?<!{_W})(?<!%)"
     r"%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",
@@ -106,7 +111,7 @@ _PATTERNS = {
     "path": rf"(?<!{_W})"
     r"(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
     rf"|(?<![\w/.<])~?(?:/(?:{_SPACED}[\w+.-])*{_SPACED}[\w+-]){{2,}}/?"
-    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z])[^\s<>]*",
+    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*(?<!\{{)\\[dwsb](?![A-Za-z])[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
     "emoji": EMOJI,
     # Neither blanks to fill in, ____, nor escaped ones.
@@ -222,7 +227,10 @@ def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list
             character = unescape(match[0])
             if character != match[0] and not (character.isalnum() or character in _TEXT):
                 yield Mark(start, end, Role.POINT)
-        case "element" | "comment" | "emoji":
+        case "style":
+            role = Role.OPEN if match["weight"].strip("0") else Role.CLOSE
+            yield Mark(start, end, role, rf"{{\{match['style']}}}")
+        case "element" | "comment" | "emoji" | "subtitle_code":
             yield Mark(start, end, Role.POINT)
         case _:
             yield Mark(start, end, Role.WORD)
