@@ -26,7 +26,6 @@ from torch import Tensor, nn
 
 from mtformer.browser.pack import pack
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import SearchConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.live import WORKER_ASSETS, describe_lesson
 from mtformer.explain.record import Explainer
@@ -139,7 +138,7 @@ def with_slots(bundle: Bundle, control_symbols: Sequence[str] = ()) -> Bundle:
 
 
 def explainer_of(bundle: Bundle, **options: Any) -> Explainer:
-    search = SearchConfig.model_validate(bundle.header.search.model_dump()).updated(**options)
+    search = bundle.header.search.to_config().updated(**options)
     length = bundle.header.architecture.max_length
     planner = partial(Translator, src_lang="en", tgt_lang="de", max_length=length, slots=bundle.tokenizer.has_slots)
     return planner(TorchEngine(bundle.model), bundle.tokenizer, search).explainer()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
-from mtformer.config import LanguagePair, Normalization, TokenizerType
+from mtformer.config import LanguagePair, Normalization, SearchConfig, TokenizerType
 from mtformer.config.section import Language
 from mtformer.config.sources import MULTIPLE, Direction, PrefixTokens
 from mtformer.model.architecture import Architecture, Stored
@@ -23,7 +23,10 @@ _Language = Annotated[Language, Field(max_length=64)]
 
 
 class SearchDefaults(Stored):
-    """The search settings for users who say nothing else; the keys are those of the config's ``search``."""
+    """The search settings for users who say nothing else; the keys are those of the config's ``search``.
+
+    They are listed again, since a bundle must stay readable when the config changes.
+    """
 
     beam_size: int = Field(ge=1, le=64)
     length_penalty: float = Field(ge=0, le=10)
@@ -31,6 +34,10 @@ class SearchDefaults(Stored):
     max_length_factor: float = Field(gt=0, le=100)
     max_length_offset: int = Field(ge=1, le=10_000)
     batch_tokens: int = Field(ge=1, le=2**16)
+
+    def to_config(self) -> SearchConfig:
+        """Return them as a section of a config."""
+        return SearchConfig(**self.model_dump())
 
 
 class AlignmentHead(Stored):
@@ -153,7 +160,7 @@ class Header(Stored):
     @property
     def longest_translation(self) -> int:
         """The most tokens that a translation of the longest source may have."""
-        return int(self.search.max_length_factor * self.architecture.max_length) + self.search.max_length_offset
+        return self.search.to_config().limit(self.architecture.max_length)
 
     @property
     def title(self) -> str:

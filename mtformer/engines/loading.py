@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import is_exported, peek
-from mtformer.config import SearchConfig, SearchOptions
+from mtformer.config import SearchOptions
 from mtformer.engines.ctranslate2 import require_supported, unsupported
 from mtformer.engines.ctranslate2.cached import converted
 from mtformer.engines.ctranslate2.folder import ExportedModel, read_folder
@@ -271,7 +271,7 @@ def suits_ctranslate2(path: Path, device: str, **changes: float | str | None) ->
 
 
 def _options(header: Header, changes: Changes) -> SearchOptions:
-    return SearchConfig(**header.search.model_dump()).updated(**changes)
+    return header.search.to_config().updated(**changes)
 
 
 def _quantization(changes: Changes) -> str:
