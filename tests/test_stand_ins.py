@@ -8,7 +8,7 @@ import pytest
 
 from mtformer.config import SearchOptions, TokenizerConfig
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.text.dates import loses_month
+from mtformer.text.dates import lost_dates
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -217,6 +217,11 @@ def test_what_else_is_lost_is_noted(characters: Tokenizer) -> None:
     )
 
 
+def test_a_month_that_no_stand_in_brings_back_is_noted(characters: Tokenizer) -> None:
+    found = translated(Writing(characters, lambda text: "It is on Juli 4."), characters, "It is on June 4.")
+    assert (found.text, found.flags) == ("It is on Juli 4.", ["numbers lost: June 4"])
+
+
 @pytest.mark.parametrize(
     ("source", "translation", "languages", "lost"),
     [
@@ -234,9 +239,11 @@ def test_what_else_is_lost_is_noted(characters: Tokenizer) -> None:
         ("on January 3", "am 3. Jänner", "en-de", False),
         ("on August 3", "le 3 aout", "en-fr", False),
         ("on May 3", "any", "en-tlh", False),
+        ("in May 2020", "в мае 2020 года", "en-ru", False),
+        ("on May 3", "3 июня", "en-ru", True),
     ],
 )
 def test_the_month_of_a_date_may_be_written_in_another_way(
     source: str, translation: str, languages: str, lost: bool
 ) -> None:
-    assert loses_month(source, translation, *languages.split("-")) is lost
+    assert bool(lost_dates(source, translation, *languages.split("-"))) is lost

@@ -29,6 +29,7 @@ _MONTHS = {  # as they are written in a date
 }
 _IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
+_DECLINED_MAY = "мая"  # of which the other forms have two letters
 _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
 _NO_MODAL = "(?! (?:be|have|help|not|well)(?![a-z]))"  # not "by 10 may be too late"
@@ -137,16 +138,21 @@ def writes_date(value: str, language: str) -> bool:
     return base in _MONTHS and not (value.endswith("-") and base in _DECLINING)
 
 
-def loses_month(source: str, translation: str, src_lang: str, tgt_lang: str) -> bool:
-    """Tell whether a translation lacks the month of a date, also shortened, without accents, and in digits."""
+def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
+    """Return the dates whose month a translation lacks, also shortened, without accents, and in digits."""
     names = _MONTHS.get(base_language(tgt_lang))
-    months = {int(value.split("-")[1]) for _, _, value in find_dates(source, src_lang)} if names else ()
+    if names is None:
+        return []
     written = folded(translation)
-    return names is not None and any(
-        folded(names[month - 1][:3]) not in written
-        and not re.search(rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月", written)
-        for month in months
-    )
+    lost = []
+    for _, date, value in find_dates(source, src_lang):
+        month = int(value.split("-")[1])
+        name = folded(names[month - 1])[: 2 if names[month - 1] == _DECLINED_MAY else 3]
+        in_digits = rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月"
+        if name not in written and not re.search(in_digits, written):
+            lost.append(date)
+    distinct = dict.fromkeys(lost)
+    return [date for date in distinct if not any(date != other and date in other for other in distinct)]
 
 
 def write_date(value: str, language: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
+from mtformer.text.dates import lost_dates
 from mtformer.text.entities import SLOT
 from mtformer.text.glossary import Term
 from mtformer.text.languages import DENSITY, base_language, is_written_with_spaces, letters_of
@@ -121,11 +122,15 @@ class Guard:
         return lost_names(masked.source, masked.translation, self._tokenizer)
 
     def _lost_amounts(self, source: str, translation: str, terms: Sequence[Term], problems: Sequence[str]) -> list[str]:
-        """Return the amounts that a translation has with another unit; another search would not recover them."""
+        """Return the amounts of which a translation lacks the unit, and the dates of which it lacks the month.
+
+        Another search would not recover them.
+        """
         if any(problem.startswith(LOST_NUMBERS) for problem in problems):
             return []
         masked = self._mask(source, translation, terms)
-        return lost_units(masked.source, masked.translation, *self._languages)
+        texts = masked.source, masked.translation, *self._languages
+        return [*lost_units(*texts), *lost_dates(*texts)]
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the repaired text and the repairs, if any."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mtformer.text.dates import loses_month
+from mtformer.text.dates import lost_dates
 from mtformer.text.entities import FEW
 from mtformer.text.lost_numbers import lost_numbers
 from mtformer.text.slots import OF_KIND, Slotted
@@ -26,7 +26,7 @@ def is_any_lost(slotted: Slotted, source: str, translation: str, languages: Sequ
     found = _characters(translation)
     return bool(
         lost_numbers(source, translation, languages)
-        or loses_month(source, translation, *languages)
+        or lost_dates(source, translation, *languages)
         or any(_characters(name) not in found for name in slotted.names if not _NUMERAL.fullmatch(name))
     )
 
