@@ -278,7 +278,7 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
         (["runs/empty", "runs/one"], "there is no model at runs/empty; the newest run here is runs/"),
         (["runs/exported", "runs/one"], "runs/exported is a model exported for CTranslate2; this takes the bundle"),
         (["runs/one", "runs/reverse"], "one translates en to de, reverse de to en: they cannot be compared"),
-        (["runs/one", "runs/elsewhere"], "the runs of one and elsewhere have different test sets: name one with"),
+        (["runs/one", "runs/elsewhere"], "the runs of one and elsewhere have different test sets: give --data, or"),
         (["a.txt", "runs/one", "--output", "test.tsv"], "test.tsv is both input and output"),
         (["a.txt", "b.txt", "--ref", "ref.txt", "--output", "b.txt"], "b.txt is both input and output"),
         (["a.txt", "runs/one/model.safetensors", "--output", "runs/one/model.safetensors"], "both input and output"),
