@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from servers import Client
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)  # of every tokenizer that is trained here
-LONGEST = "ranks tour translator_page improve explain_live browser_text check translator trainer sharding".split()
+LONGEST = (
+    "ranks tour translator_page improve cli explain_live browser_text trainer import markup filters check "
+    "explain_page translator sharding"
+).split()
 ENGLISH = ["the red house", "a small dog", "my old friend", "this green car", "every good book", "her new garden"]
 GERMAN = [
     "das rote Haus",
