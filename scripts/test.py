@@ -32,7 +32,8 @@ def main(arguments: list[str]) -> None:
         list(pool.map(lambda check: run(python, "-m", *check.split()), () if given.lowest else CHECKS))
     # The tests of a file run in one process, so that what they share is made once; tests/conftest.py orders the files.
     options = "--numprocesses 2 --dist loadfile --no-loadscope-reorder".split()
-    options += [] if given.all else ["-m", "not slow"]
+    is_named = any(not argument.startswith("-") for argument in for_pytest)
+    options += [] if given.all or is_named else ["-m", "not slow"]
     run(python, "-m", "pytest", *options, *for_pytest)
 
 

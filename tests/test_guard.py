@@ -306,6 +306,7 @@ NUMBERS = [
         "3 milliards de dogs, 3 billions de cats",
         ("numbers lost: 3 million",),
     ),
+    (("en", "fr"), "2 trillion dogs, 3 thousand cats", "2 mille milliards de dogs, 3 mille cats", ()),
     (("en", "fr"), "$3bn", "3 millions de dollars", ("numbers lost: 3bn",)),
     (("en", "de"), "1 million dogs", "1 Hund", ("numbers lost: 1 million",)),
     (("en", "de"), "5 thousand and 2 million dogs", "5 Tsd. und 2.000.000 Hunde", ()),

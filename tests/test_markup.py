@@ -108,6 +108,13 @@ def test_pairs_that_begin_before_a_segment_or_end_after_it_stay_outside_of_the_o
     assert crossed == "<i>Eins.<br>roter a</i> <b>Hund.<br>Zwei.</b>"
 
 
+def test_pairs_that_cross_segments_may_have_others_inside() -> None:
+    text = "<b>Note:<br>Yesterday</b> <a>the minister</a> resigned."
+    moved = ("Der Minister trat gestern zurück.", links("0-3", "1-0", "2-1", "3-2", "3-4"))
+    found = put_back(text, ("Hinweis:", links("0-0")), moved)
+    assert found == "<b>Hinweis:<br><a>Der Minister</a> trat gestern</b> zurück."
+
+
 @pytest.mark.parametrize(
     ("text", "translation", "pairs", "expected"),
     [
@@ -245,7 +252,7 @@ def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
         "用C#写的，增长了5%的苹果/香蕉/梨，2*3*4",
         "Yes and/or no, 1/2 of it, on 3/4/2024",
         "Mr. A",
-        r"Stra{\ss}e, {\it one} and {\bf two}",
+        r"Stra{\ss}e, na{\i}ve, {\it one} and {\bf two}, {\fnote of a dog}, {\f(a b)} {\u0041}",
     ],
 )
 def test_plain_text_has_no_marks(text: str) -> None:
@@ -298,6 +305,7 @@ def test_words_with_known_letters_and_lines_without_are_left_to_the_model(text: 
         (r"save it to C:\Users\new\report.txt.", r"C:\Users\new\report.txt"),
         (r"on \\server\new\x, too", r"\\server\new\x"),
         (r"type ^\w+\n$ here", r"^\w+\n$"),
+        (r"type {\w+} here", r"{\w+}"),
         ("look in /usr/local/bin.", "/usr/local/bin"),
         ("edit ~/.config/x.yaml now", "~/.config/x.yaml"),
         ("{n, plural, =0 {no dogs} other {# dogs}} run", "{n, plural, =0 {no dogs} other {# dogs}}"),

@@ -241,6 +241,10 @@ def test_a_month_that_no_stand_in_brings_back_is_noted(characters: Tokenizer) ->
         ("on May 3", "any", "en-tlh", False),
         ("in May 2020", "в мае 2020 года", "en-ru", False),
         ("on May 3", "3 июня", "en-ru", True),
+        ("on May 3", "3 марта", "en-ru", True),
+        ("on March 3", "op 3 mrt", "en-nl", False),
+        ("on December 3, 1990", "3 XII 1990", "en-pl", False),
+        ("on January 3", "元月三日", "en-zh", False),
     ],
 )
 def test_the_month_of_a_date_may_be_written_in_another_way(

@@ -74,6 +74,8 @@ def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
         ("> <p>one\n> dog</p>\n", "> <p>ONE DOG</p>\n"),
         ("> <br>\n> one\n\n- <div>\n  two\n  </div>\n", "> <br>\n> ONE\n\n- <div>\n  TWO\n  </div>\n"),
         ("> - <div>\n>   <b>one</b>\n>   </div>\n", "> - <div>\n>   <b>ONE</b>\n>   </div>\n"),
+        ("<p>dog\u2028two\x0c\nthe dog runs\n</p>\n", "<p>DOG TWO THE DOG RUNS\n</p>\n"),
+        ("> <div>a\x0cb\n> one b two\n> </div>\n", "> <div>A B ONE B TWO\n> </div>\n"),
     ],
 )
 def test_html_in_quotations_and_items_leaves_their_signs_in_place(text: str, wanted: str) -> None:
@@ -170,12 +172,18 @@ def test_cues_need_no_blank_line_between_them() -> None:
 
 
 def test_text_after_an_empty_line_belongs_to_its_cue_in_srt_alone() -> None:
-    times = "00:00:0{0}.000 --> 00:00:0{0}.900\n"
-    cues = f"{times.format(1)}A big\n \n\ndog.\n\n\n2\n{times.format(2)}Two.\n\n3\n00:00:03 --> 00:00:04\nNo times.\n"
+    times = "00:00:0{0},000 --> 00:00:0{0},900\n"
+    cues = f"{times.format(1)}A big\n \n\ndog.\n\n\n2\n{times.format(2)}Two.\n\n 3\n00:00:03 --> 00:00:04\nNo times.\n"
     assert units(cues, "a.srt") == ["A big dog.", "Two."]
     assert translated(cues, "a.srt", identity).decode() == cues
     assert translated(cues, "a.srt").decode() == cues.replace("A big\n \n\ndog", "A BIG DOG").replace("Two", "TWO")
-    assert units(f"WEBVTT\n\n{cues}", "a.vtt") == ["A big Two."]
+    assert units(cues.replace(",", "."), "a.vtt") == ["A big Two."]
+
+
+@pytest.mark.parametrize("name", ["intro", "2.", "#2", " 2", "\t2"])
+def test_the_name_of_a_cue_is_no_text_of_the_one_before(name: str) -> None:
+    cues = "1\n00:01,000 --> 00:02,000\nA big\n\n{0}\n00:02,000 --> 00:03,000\ndog.\n".replace("{0}", name)
+    assert translated(cues, "a.srt").decode() == cues.replace("A big", "A BIG").replace("dog", "DOG")
 
 
 @pytest.mark.parametrize("name", ["a.srt", "a.vtt", "a.txt", "a.md", "a.csv"])
@@ -252,6 +260,11 @@ def test_lines_of_subtitles_break_outside_of_tags_which_cues_share() -> None:
         (r"A dog{\pos(1,2)\fad(3,4)}.", r"{\pos(1,2)\fad(3,4)}A DOG."),
         (r"A {\b1}big dog{\b0} ({\s1}or{\s0}) two.", r"A {\b1}BIG DOG{\b0} ({\s1}OR{\s0}) TWO."),
         (r"A {\anything else}dog", r"{\anything else}A DOG"),
+        (
+            r"A {\fs40}big{\fs} {\rAlt}dog{\r} {\bord2}runs{\bord}.",
+            r"A {\fs40}BIG{\fs} {\rAlt}DOG{\r} {\bord2}RUNS{\bord}.",
+        ),
+        (r"A {\an8\i1}big{\i0} dog", r"A {\an8\i1}BIG{\i0} DOG"),
     ],
 )
 def test_codes_of_subtitles_are_tags_and_those_of_a_whole_cue_begin_it(cue: str, wanted: str) -> None:

@@ -228,10 +228,12 @@ function withOtherZeros(numbers, text, counterpart, language, counterpartLanguag
   });
 }
 
-/** The zeros that a word such as "million" after a number stands for, and the word; 0 without one. */
+/** The zeros that a word such as "million" after a number stands for, and the word; 0 without a clear one. */
 function zerosAfter({ start, end }, text, language) {
   const word = matchAt(largeWord(language, isOfMoney(text, start)), text, end);
-  return word ? { zeros: zerosOf(word), word: word[0] } : { zeros: 0, word: "" };
+  const following = word && new RegExp(language.large_words.pattern, "iuy");
+  const isClear = word && matchAt(following, text, end + word[0].length) === null; // not mille milliards
+  return isClear ? { zeros: zerosOf(word), word: word[0] } : { zeros: 0, word: "" };
 }
 
 /**

@@ -27,8 +27,9 @@ def escaped(text: str, *, keep: str = "") -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the beginning of a text, at most so many characters, with its control characters escaped."""
-    return escaped(text if len(text) <= most else text[: most - 1] + "…")
+    """Return at most so many characters of a text that anyone may have written, with what is not printable escaped."""
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)
 
 
 def fixed(number: float, digits: int, width: int = 0) -> str:

@@ -29,7 +29,11 @@ _MONTHS = {  # as they are written in a date
 }
 _IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
-_DECLINED_MAY = "мая"  # of which the other forms have two letters
+_IN_SHORT = {  # months that are not shortened to three letters, or declined in them
+    **{"nl": {3: "mrt"}, "de": {3: "mrz"}, "es": {9: "setiembre"}, "ru": {5: r"\bма(?:[ияюе]|ем)\b"}},
+    "zh": {1: "[元一]月", 12: "[腊臘]月"},
+}
+_ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()
 _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
 _NO_MODAL = "(?! (?:be|have|help|not|well)(?![a-z]))"  # not "by 10 may be too late"
@@ -147,9 +151,9 @@ def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     lost = []
     for _, date, value in find_dates(source, src_lang):
         month = int(value.split("-")[1])
-        name = folded(names[month - 1])[: 2 if names[month - 1] == _DECLINED_MAY else 3]
-        in_digits = rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月"
-        if name not in written and not re.search(in_digits, written):
+        name, in_short = folded(names[month - 1])[:3], _IN_SHORT.get(base_language(tgt_lang), {}).get(month, "(?!)")
+        in_digits = rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月|\d\.? ?{folded(_ROMAN[month - 1])}\b"
+        if name not in written and not re.search(f"{in_digits}|{in_short}", written):
             lost.append(date)
     distinct = dict.fromkeys(lost)
     return [date for date in distinct if not any(date != other and date in other for other in distinct)]

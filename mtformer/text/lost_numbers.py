@@ -13,7 +13,7 @@ from mtformer.text.clocks import find_clocks
 from mtformer.text.entities import DISCOUNT, SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
 from mtformer.text.notation import large_word, zeros_of
-from mtformer.text.number_words import LARGEST_SMALL, number_words
+from mtformer.text.number_words import LARGEST_SMALL, large_words, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
 from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.spelled_numbers import find_spelled_numbers
@@ -197,9 +197,10 @@ def _with_other_zeros(
 
 
 def _zeros_after(number: Number, text: str, language: str) -> tuple[int, str]:
-    """Return the zeros that a word such as "million" after a number stands for, and the word; 0 without one."""
+    """Return the zeros that a word such as "million" after a number stands for, and the word; 0 without a clear one."""
     word = large_word(language, of_money=is_of_money(text, number.start)).match(text, number.end)
-    return (zeros_of(word), word[0]) if word else (0, "")
+    is_clear = word and not re.compile(large_words(language, of_money=False)).match(text, word.end())  # mille milliards
+    return (zeros_of(word), word[0]) if word and is_clear else (0, "")
 
 
 class _Counterpart:

@@ -256,10 +256,10 @@ def _without_prefixes(text: str, starts: Sequence[int], html: "Sequence[Token]")
     """Return a text with spaces for what is before lines of HTML, such as the signs of quotations and items."""
     found, position = list[str](), 0
     for token in html:
-        for number, line in enumerate(token.content.splitlines(), token.map[0] if token.map else 0):
-            start, end = starts[number : number + 2]
-            content = text.rfind(line, start, end)
-            if line and content > start:
+        for number, line in enumerate(token.content.split("\n")[:-1], token.map[0] if token.map else 0):
+            start, end = starts[number], starts[number] + len(text[starts[number] : starts[number + 1]].rstrip("\r\n"))
+            content = end - len(line)
+            if line and content > start and text.endswith(line, start, end):
                 found += text[position:start], " " * (content - start)
                 position = content
     return "".join(found) + text[position:]

@@ -30,7 +30,8 @@ _CLAUSE_END = re.compile(r"[,;:.!?，。；：！？、]['\"”’]*\s*$")
 _TIME = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _TIMES = rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}"
 _LINE = rf"(?!(?:[ \t]*\d+[ \t]*\r?\n)?{_TIMES})[^\n]*\S[^\n]*(?:\n|\Z)"  # not that of the next cue
-_GAP = rf"(?:[ \t\r]*\n)+(?!\d+[ \t\r]*$|[^\n]*-->)(?={_LINE})"  # not before a cue, even if its times are damaged
+# Not before a cue, whatever its name, and even if its times are damaged.
+_GAP = rf"(?:[ \t\r]*\n)+(?![ \t]*\d+[ \t\r]*$|[^\n]*(?:-->|\n{_TIMES}))(?={_LINE})"
 _CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE})*)", re.MULTILINE)
 _SRT_CUE = re.compile(rf"^{_TIMES}[^\n]*\n(?P<text>(?:{_LINE}|{_GAP})*)", re.MULTILINE)
 _OPENING = r"(?:<[A-Za-z][^<>]*>|\{\\[ibus][1-9]\d*\})"
@@ -39,7 +40,8 @@ _CODE = r"\{\\[^{}]*\}"
 _TAG = re.compile(rf"(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})|{_CODE}|<[\d:.]+>")  # the last are times
 _TAG_OR_CHARACTER = re.compile(rf"{_TAG.pattern}|(?P<character>.)", re.DOTALL)
 _OF_THE_CUE = re.compile(  # codes that mean the same at its start, such as positions, and unknown ones
-    rf"(?=\{{\\(?:an?\d|pos|move|org|fad|i?clip)|(?!\{{(?:{SUBTITLE_OVERRIDE})++\}})){_CODE}",
+    r"\{(?:\\(?:an?\d+|(?:pos|move|org|fade?|i?clip)\([^(){}]*\)))+\}"
+    rf"|(?!\{{(?:{SUBTITLE_OVERRIDE})++\}}){_CODE}",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(rf"(?:{_CODE}|{_OPENING}|<[\d:.]+>|[-–—](?!\d)|[♪♫]|\s)*")
@@ -82,10 +84,10 @@ def read(content: bytes, settings: Settings) -> TextDocument:
         UserError: there are none.
     """
     text, encoding = decoded(content, settings.name)
-    body = text.removeprefix("\ufeff")
-    is_webvtt = body.startswith("WEBVTT")
-    matches = list((_CUE if is_webvtt else _SRT_CUE).finditer(text))
-    if not matches and body.strip().removeprefix("WEBVTT"):
+    first = _CUE.search(text)
+    is_srt = first is not None and "," in first[0][: first.start("text") - first.start()]  # in its times
+    matches = list((_SRT_CUE if is_srt else _CUE).finditer(text))
+    if not matches and text.strip().removeprefix("\ufeff").removeprefix("WEBVTT"):
         raise UserError(
             f"{settings.name} has no subtitles, which begin with times, as in 00:01:02,000 --> 00:01:04,000"
         )

@@ -146,7 +146,8 @@ class Projection:
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(NO_SPACE_AFTER))
                 text = node.opening + (node.closing or "")
-                chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=node.is_glued))
+                is_glued = node.is_glued or node.closing == ""  # all that follows is inside
+                chunks.append(_Chunk(text, " " * spaced, is_mark=True, is_glued=is_glued))
         self._write_atoms(chunks, range(position, within.stop))
         return chunks
 
@@ -169,9 +170,15 @@ class Projection:
     def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:
         """Return the destinations of marks, from left to right, without partial overlaps."""
         wanted = [_Place(self._stretch(node, within), number, node) for number, node in enumerate(nodes)]
-        pairs = _side_by_side([place for place in wanted if place.stretch], within)
+        pairs: list[_Place] = []
+        position = within.start
+        for place in sorted((place for place in wanted if place.stretch), key=lambda place: place.stretch.start):
+            start = max(place.stretch.start, position)
+            position = max(place.stretch.stop, start)
+            pairs.append(place._replace(stretch=range(start, position)))
         singles = [_beside(place, pairs) for place in wanted if not place.stretch]
-        return _side_by_side([*pairs, *singles], within)
+        places = _uncrossed([*pairs, *singles])
+        return sorted(places, key=lambda place: (place.stretch.start, place.stretch.stop, place.number))
 
     def _stretch(self, node: Node, within: range) -> range:
         """Return the target atoms that a node goes around."""
@@ -180,9 +187,7 @@ class Projection:
             boundary = self._boundary(node.start if node.opening else node.end, within)
             return range(boundary, boundary)
         stretch = self._with_punctuation_of(inside, self._translated(inside, within), within)
-        stretch = stretch or self._nearest_word(node.start, within)
-        start = stretch.start if node.opening else within.start
-        return range(start, stretch.stop if node.closing else within.stop)
+        return stretch or self._nearest_word(node.start, within)
 
     def _translated(self, inside: range, within: range) -> range:
         """Return the target atoms that translate the source atoms ``inside``."""
@@ -283,22 +288,15 @@ def _is_severed(mark: str, inside: str) -> bool:
     return bool(_EMPHASIS.fullmatch(mark)) and ("_" in mark or not inside.isalnum())
 
 
-def _side_by_side(places: Iterable[_Place], within: range) -> list[_Place]:
-    """Return the destinations from left to right, each from the end of the one before it at the earliest.
+def _uncrossed(places: Sequence[_Place]) -> list[_Place]:
+    """Move the start of a pair that ends after the segment behind the end of one that begins before it."""
+    ends = [place.stretch.stop for place in places if not place.node.opening]
 
-    A pair that begins before the segment is the first, and one that ends after it the last: only so are pairs nested.
-    """
+    def moved(place: _Place) -> _Place:
+        start, stop = (max(boundary, *ends) for boundary in (place.stretch.start, place.stretch.stop))
+        return place._replace(stretch=range(start, stop))
 
-    def key(place: _Place) -> tuple[int, int, int, int]:
-        side = (place.node.closing == "") - (place.node.opening == "")
-        return side, place.stretch.start, place.stretch.stop, place.number
-
-    found, position = list[_Place](), within.start
-    for place in sorted(places, key=key):
-        start = max(place.stretch.start, position)
-        position = max(place.stretch.stop, start)
-        found.append(place._replace(stretch=range(start, position)))
-    return found
+    return [moved(place) if ends and place.node.closing == "" else place for place in places]
 
 
 def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:

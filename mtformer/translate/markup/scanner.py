@@ -69,8 +69,15 @@ _LATIN = r"A-Za-z0-9_\u00c0-\u024f\u1e00-\u1eff"
 _W = rf"[{_LATIN}]"
 _SPACED = rf"(?-i:(?![{CHARACTER_WORDS}]))"  # before one of several characters, of which Chinese ones do not count
 _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
-# In codes of subtitles; commands of LaTeX, as in {\ss} and {\it one}, are none.
-SUBTITLE_OVERRIDE = r"\\(?:fn[^\\{}]*|\d?[a-z]+(?:&\w+&?|-?[\d.]+|\([^(){}]*\))|\d?[bcirsu](?=[\\}]))"
+# Codes of subtitles: {\i1} begins a style and {\i0} ends it; {\an8} and {\pos(1,2)\c&HFF&} are others. Commands of
+# LaTeX, as in {\i}, {\ss} and {\it one}, are none, nor are regular expressions, as {\w+}.
+_STYLE = r"\{\\(?:(?P<style>[ius])(?P<is_on>[01])|b(?P<weight>[01]|[1-9]00))\}"
+SUBTITLE_OVERRIDE = (
+    r"\\(?:(?-i:fn(?:[A-Z][^\\{}]*)?)|r(?:[A-Z][^\\{}]*)?(?=[\\}])"
+    r"|[ibus][01](?!\d)|b[1-9]00|(?:an?|be|fe|k[fot]?|p|pbo|q)\d+|[1-4]?(?:c|a|alpha)&h?[0-9a-f]+&?|[1-4]?c(?=[\\}])|[1-4]a(?=[\\}])|alpha"
+    r"|(?:[xy]?(?:bord|shad)|blur|fs(?:p|c[xy])?|fr[xyz]?|fa[xy])(?:[+-]?[\d.]+)?"
+    r"|(?:pos|move|org|fade?|i?clip|t)\([^(){}]*\)|(?<!\{\\)[ibus](?=[\\}]))"
+)
 
 _PROGRAMS, _CODE = "script|style|svg", "code|pre|kbd|samp|var|math"  # elements whose contents are no prose
 _HIDDEN_START = re.compile(rf"<({_PROGRAMS}|{_CODE})(?=[\s>])", re.IGNORECASE)
@@ -97,8 +104,7 @@ _PATTERNS = {
     "email": rf"(?<!{_W})(?<![.%+-])(?:mailto:)?[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
     "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b"
     r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\})*+\}",
-    # Codes of subtitles: {\i1} begins a style and {\i0} ends it; {\an8} and {\pos(1,2)\c&HFF&} are others.
-    "style": r"\{\\(?P<style>[ibus])(?P<weight>\d*)\}",
+    "style": _STYLE,
     "subtitle_code": rf"\{{(?:{SUBTITLE_OVERRIDE})++\}}",
     "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
     "percent": rf"(?<!{_W})(?<!%)"
@@ -111,7 +117,7 @@ _PATTERNS = {
     "path": rf"(?<!{_W})"
     r"(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
     rf"|(?<![\w/.<])~?(?:/(?:{_SPACED}[\w+.-])*{_SPACED}[\w+-]){{2,}}/?"
-    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*(?<!\{{)\\[dwsb](?![A-Za-z])[^\s<>]*",
+    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z]|[01]\}}|[1-9]00\}})[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
     "emoji": EMOJI,
     # Neither blanks to fill in, ____, nor escaped ones.
@@ -228,8 +234,8 @@ def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list
             if character != match[0] and not (character.isalnum() or character in _TEXT):
                 yield Mark(start, end, Role.POINT)
         case "style":
-            role = Role.OPEN if match["weight"].strip("0") else Role.CLOSE
-            yield Mark(start, end, role, rf"{{\{match['style']}}}")
+            role = Role.CLOSE if "0" in (match["is_on"], match["weight"]) else Role.OPEN
+            yield Mark(start, end, role, rf"{{\{match['style'] or 'b'}}}")
         case "element" | "comment" | "emoji" | "subtitle_code":
             yield Mark(start, end, Role.POINT)
         case _:
