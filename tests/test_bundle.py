@@ -453,8 +453,8 @@ def test_a_file_that_the_system_does_not_let_us_read_is_not_called_damaged(
 
 
 def test_a_message_quotes_nothing_that_a_terminal_would_obey(saved: Path) -> None:
-    replace_tensor("\x1b[2J" + "x" * 10_000, torch.zeros(1))(saved)
-    with pytest.raises(UserError, match=r"it contains \\x1b\[2Jxxx") as caught:
+    replace_tensor("\x1b[2J\u202e" + "x" * 10_000, torch.zeros(1))(saved)
+    with pytest.raises(UserError, match=r"it contains \\x1b\[2J\\u202exxx") as caught:
         load_bundle(saved)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < len(str(saved)) + 250

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from conftest import Project, make_project
 
 TESTS = Path(__file__).parent
@@ -69,7 +68,6 @@ def run_as_on_windows(project: Project, script: str) -> subprocess.CompletedProc
     return subprocess.run([sys.executable, file], cwd=project.folder, env=env, capture_output=True, encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_main_job_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
     project = make_project(tmp_path, n_pairs=60, max_steps=6, validate_every=2)
     killed = run_as_on_windows(project, KILLED)

@@ -17,7 +17,6 @@ SHORTER = {
 }
 
 
-@pytest.mark.slow
 def test_the_commands_of_the_page_work(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     """A stand-in takes the place of the model of the hub, and training is short."""
     for number, name in enumerate(("mine", "mine.valid", "mine.test", "general", "general.valid")):

@@ -46,7 +46,6 @@ def train(project: Project, name: str, n_ranks: int) -> str:
     return result.stderr
 
 
-@pytest.mark.slow
 def test_sharded_ranks_train_as_one_process_does(project: Project) -> None:
     assert_same_curves(project, "two", "one")
     ours, theirs = (load_bundle(project.folder / "runs" / name / "model.safetensors") for name in ("two", "one"))

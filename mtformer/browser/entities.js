@@ -160,6 +160,21 @@ function findDates(text, { dates }) {
   return dates.regExps.flatMap((pattern) => Array.from(text.matchAll(pattern)));
 }
 
+/** The month of a date, from 0 on. */
+function monthOf({ groups }, { dates }) {
+  const found = groups.month.toLowerCase().replace(/\.$/, "");
+  return dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
+}
+
+/** The dates of a text whose month its translation lacks: mtformer/text/dates.py. */
+function lostDates(text, translation, src, tgt) {
+  if (!tgt.dates) return [];
+  const written = Array.from(translation.toLowerCase().normalize("NFKD")).filter((part) => !isCombining(part)).join("");
+  const isLost = (date) => !inJavaScript(tgt.dates.shown[monthOf(date, src)]).test(written);
+  const lost = [...new Set(findDates(text, src).filter(isLost).map(([date]) => date))];
+  return lost.filter((date) => !lost.some((other) => other !== date && other.includes(date)));
+}
+
 /** A pattern of Python that describe_texts has. */
 function inJavaScript(pattern, flags = "") {
   return new RegExp(pattern.replaceAll("(?P<", "(?<"), `gu${flags}`);

@@ -65,7 +65,8 @@ class Guard {
     const names = this.findsNames ? lostNames(source, text, this.tokenizer) : [];
     if (names.length) problems.push(LOST_NAMES + names.join(" "));
     if (!problems.some((problem) => problem.startsWith(LOST_NUMBERS))) {
-      const amounts = lostAmounts(source, text, this.src, this.tgt); // another search would not recover them
+      const texts = [source, text, this.src, this.tgt];
+      const amounts = [...lostAmounts(...texts), ...lostDates(...texts)]; // another search would not recover them
       if (amounts.length) problems.push(LOST_NUMBERS + amounts.join(", "));
     }
     if (!problems.length) return translation;

@@ -102,10 +102,9 @@ class SlotMaker {
 
   /** What a slot can stand for, in order, each { start, text, kind, number, date, clock, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
-    const dates = findDates(text, this.src).map(({ 0: written, index, groups }) => {
-      const found = groups.month.toLowerCase().replace(/\.$/, "");
-      const month = this.src.dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
-      return { start: index, text: written, kind: "many", date: { ...groups, month } };
+    const dates = findDates(text, this.src).map((found) => {
+      const date = { ...found.groups, month: monthOf(found, this.src) };
+      return { start: found.index, text: found[0], kind: "many", date };
     });
     const clocks = [...findClocks(text, this.src), ...findSpokenTimes(text, this.src)].map(({ value, ...found }) => {
       return { ...found, kind: "many", clock: value };

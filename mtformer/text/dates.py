@@ -30,8 +30,8 @@ _MONTHS = {  # as they are written in a date
 _IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
 _IN_SHORT = {  # months that are not shortened to three letters, or declined in them
-    **{"nl": {3: "mrt"}, "de": {3: "mrz"}, "es": {9: "setiembre"}, "ru": {5: r"\bма(?:[ияюе]|ем)\b"}},
-    "zh": {1: "[元一]月", 12: "[腊臘]月"},
+    **{"nl": {3: "maa|mrt"}, "de": {3: "mar|mrz"}, "es": {9: "sep|set"}},
+    **{"ru": {5: "(?<![а-я])ма(?:[ияюе]|ем)(?![а-я])"}, "zh": {1: "[元一]月", 12: "[腊臘]月"}},
 }
 _ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()
 _ENGLISH_VERBS = {"march", "may"}
@@ -95,6 +95,8 @@ _IN_BRACKETS = re.compile(r"\[([^{]*\{(\w+)\}[^]]*)\]")
 def describe_dates(language: str) -> dict[str, Any] | None:
     """Return the names of months, patterns with groups for day, month and year, and how a date is written.
 
+    Also what shows each month in a text in small letters without accents: shortened, in digits and in Roman numerals.
+
     None for a language whose dates are not known here.
     """
     base = base_language(language)
@@ -112,9 +114,16 @@ def describe_dates(language: str) -> dict[str, Any] | None:
     return {
         "months": months,
         "patterns": [re.sub("MONTHS|SHORT|ANY", lambda place: names[place[0]], pattern) for pattern in patterns],
+        "shown": [_shown(base, number, name) for number, name in enumerate(months, 1)],
         "written": _WRITTEN.get(base, _USUALLY_WRITTEN),
         "declines": base in _DECLINING,
     }
+
+
+def _shown(language: str, number: int, name: str) -> str:
+    short = _IN_SHORT.get(language, {}).get(number, folded(name)[:3])
+    in_digits = rf"(?<!\d)0?{number}(?!\d)|{_IN_CHINESE[number - 1]}月|\d\.? ?{_ROMAN[number - 1].lower()}(?![a-z])"
+    return f"{short}|{in_digits}"
 
 
 @cache
@@ -144,17 +153,12 @@ def writes_date(value: str, language: str) -> bool:
 
 def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
     """Return the dates whose month a translation lacks, also shortened, without accents, and in digits."""
-    names = _MONTHS.get(base_language(tgt_lang))
-    if names is None:
+    described = describe_dates(tgt_lang)
+    if described is None:
         return []
-    written = folded(translation)
-    lost = []
-    for _, date, value in find_dates(source, src_lang):
-        month = int(value.split("-")[1])
-        name, in_short = folded(names[month - 1])[:3], _IN_SHORT.get(base_language(tgt_lang), {}).get(month, "(?!)")
-        in_digits = rf"(?<!\d)0?{month}(?!\d)|{_IN_CHINESE[month - 1]}月|\d\.? ?{folded(_ROMAN[month - 1])}\b"
-        if name not in written and not re.search(f"{in_digits}|{in_short}", written):
-            lost.append(date)
+    shown, written = described["shown"], folded(translation)
+    dates = find_dates(source, src_lang)
+    lost = [date for _, date, value in dates if not re.search(shown[int(value.split("-")[1]) - 1], written)]
     distinct = dict.fromkeys(lost)
     return [date for date in distinct if not any(date != other and date in other for other in distinct)]
 
