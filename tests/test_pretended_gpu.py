@@ -11,6 +11,9 @@ import pytest
 HERE = Path(__file__).parent
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def runs() -> list[dict[str, Any]]:
     """Results of each architecture, on the processor and on the device in turn."""
@@ -19,7 +22,6 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.slow
 def test_all_tensors_of_updates_and_searches_are_on_the_device_and_have_the_values_of_the_cpu(
     runs: list[dict[str, Any]],
 ) -> None:
