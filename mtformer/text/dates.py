@@ -92,6 +92,7 @@ _USUALLY_WRITTEN = "[{day} ]{month}[ {year}]"
 _IN_BRACKETS = re.compile(r"\[([^{]*\{(\w+)\}[^]]*)\]")
 
 
+@cache
 def describe_dates(language: str) -> dict[str, Any] | None:
     """Return the names of months, patterns with groups for day, month and year, and how a date is written.
 
@@ -153,11 +154,10 @@ def writes_date(value: str, language: str) -> bool:
 
 def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
     """Return the dates whose month a translation lacks, also shortened, without accents, and in digits."""
-    described = describe_dates(tgt_lang)
-    if described is None:
+    dates, described = list(find_dates(source, src_lang)), describe_dates(tgt_lang)
+    if not dates or described is None:
         return []
     shown, written = described["shown"], folded(translation)
-    dates = find_dates(source, src_lang)
     lost = [date for _, date, value in dates if not re.search(shown[int(value.split("-")[1]) - 1], written)]
     distinct = dict.fromkeys(lost)
     return [date for date in distinct if not any(date != other and date in other for other in distinct)]

@@ -188,11 +188,11 @@ def _with_other_zeros(
 ) -> Iterator[Number]:
     """Yield numbers before words such as "billion" that the counterpart has before others: German *Billionen*."""
     there = defaultdict[str, set[int]](set)
-    for number in find_numbers(counterpart):
+    scaled = [(number, *scale) for number in numbers if (scale := _zeros_after(number, text, languages[0]))[0]]
+    for number in find_numbers(counterpart) if scaled else ():
         there[number.value].add(_zeros_after(number, counterpart, languages[1])[0])
-    for number in numbers:
-        zeros, word = _zeros_after(number, text, languages[0])
-        if zeros and there[number.value] and not {0, zeros} & there[number.value]:
+    for number, zeros, word in scaled:
+        if there[number.value] and not {0, zeros} & there[number.value]:
             yield number._replace(text=number.text + word)
 
 

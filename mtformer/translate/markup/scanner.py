@@ -74,7 +74,8 @@ _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff0
 _STYLE = r"\{\\(?:(?P<style>[ius])(?P<is_on>[01])|b(?P<weight>[01]|[1-9]00))\}"
 SUBTITLE_OVERRIDE = (
     r"\\(?:(?-i:fn(?:[A-Z][^\\{}]*)?)|r(?:[A-Z][^\\{}]*)?(?=[\\}])"
-    r"|[ibus][01](?!\d)|b[1-9]00|(?:an?|be|fe|k[fot]?|p|pbo|q)\d+|[1-4]?(?:c|a|alpha)&h?[0-9a-f]+&?|[1-4]?c(?=[\\}])|[1-4]a(?=[\\}])|alpha"
+    r"|[ibus][01](?!\d)|b[1-9]00|(?:an?|be|fe|k[fot]?|p|pbo|q)\d+"
+    r"|[1-4]?(?:c|a|alpha)&h?[0-9a-f]+&?|(?:[1-4]?c|[1-4]a)(?=[\\}])|alpha"
     r"|(?:[xy]?(?:bord|shad)|blur|fs(?:p|c[xy])?|fr[xyz]?|fa[xy])(?:[+-]?[\d.]+)?"
     r"|(?:pos|move|org|fade?|i?clip|t)\([^(){}]*\)|(?<!\{\\)[ibus](?=[\\}]))"
 )
