@@ -5,40 +5,28 @@ A translation may write 3,500 as 3.500, twelve in digits, 10:45 pm as 22.45 Uhr,
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mtformer.text.beside_numbers import is_of_money
 from mtformer.text.clocks import find_clocks
-from mtformer.text.entities import DISCOUNT, SLOT
 from mtformer.text.languages import has_full_stops_in_ordinals
-from mtformer.text.notation import large_word, zeros_of
-from mtformer.text.number_words import LARGEST_SMALL, large_words, number_words
+from mtformer.text.number_words import LARGEST_SMALL, number_words
 from mtformer.text.numbers import GROUPS, POINT, Number, find_numbers, value_of
+from mtformer.text.scales import (
+    ANY_SCALE,
+    LARGE,
+    SCALE,
+    scaled_value,
+    scales_of_slots,
+    values_in_full,
+    with_other_zeros,
+)
 from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.spelled_numbers import find_spelled_numbers
-from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minutes_of
+from mtformer.text.spoken_times import SpokenTime, find_spoken_times, has_spoken_times, minutes_of
 
 _SPACED = re.compile(GROUPS)
-_SCALES = {  # zeros
-    **{"thousand": 3, "grand": 3, "tausend": 3, "million": 6, "mio": 6},
-    **{"milliard": 9, "miliard": 9, "mrd": 9},
-    **{"billionen": 12, "billion": 9, "trillion": 12},
-    **{"百": 2, "千": 3},
-}
-_ABBREVIATED = {  # which may be something else: 5 m
-    **{"k": 3, "tsd": 3, "teur": 3, "m": 6, "mn": 6, "mln": 6, "mill": 6},
-    **{"b": 9, "bn": 9, "bln": 9, "md": 9, "mia": 9, "tn": 12, "trn": 12},
-}
-_ZEROS = _SCALES | _ABBREVIATED
-_OF_UNIT = "[米克瓦卡赫分伏帕焦兆]|字节"  # 千米 is a kilometer
-_NO_GRAND = "(?<=grand)(?:[a-z]| piano| slam| prix)"  # 5 grandchildren
-SCALE = re.compile(rf"[ \u00a0-]?({'|'.join(_SCALES)})(?!{_OF_UNIT}|{_NO_GRAND})", re.IGNORECASE)
-ANY_SCALE = re.compile(rf"{SCALE.pattern}|[ \u00a0]?({'|'.join(_ABBREVIATED)})\b", re.IGNORECASE)
-LARGE = re.compile(
-    r"illi|thousand|tausend|grand(?![a-z])|hundred|hundert|[百千万萬亿億]"
-    rf"|(?:\d|{SLOT.pattern}) ?(?:mil|mio|mrd|{'|'.join(_ABBREVIATED)})\b"
-)  # any scale
 CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
@@ -130,77 +118,70 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
     """
     is_known = bool(number_words(languages[1]))
     numbers = _numbers_of(text, languages[0]) if is_known else list(find_numbers(text))
-    scales = list(_scales_of_slots(text, languages))
+    scales = list(scales_of_slots(text, languages))
     if not numbers and not scales:
         return []
     there = Counter(number.value for number in _numbers_of(counterpart, languages[1]))
     there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
-    in_full = set(_in_full(counterpart))
-    inside: set[int] = set()  # of numbers with spaces: where their parts may start
+    parts = _parts_of_spaced(text, counterpart, there) | _places(find_spoken_times(text, languages[0]))
+    numbers = [number for number in numbers if number.start not in parts]
+    unmatched = _unmatched(numbers, there)
+    if len(unmatched) > _MOST_MISSING:
+        return unmatched
+    lost: list[Number] = []
+    if unmatched:
+        other = _Counterpart(text, counterpart, +there, *languages)
+        lost += (number for number in unmatched if not other.has_otherwise(number))
+    if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
+        lost += [*_without_scale(numbers, text, there), *scales]
+    lost += with_other_zeros(numbers, text, counterpart, languages)
+    return sorted({number.start: number for number in lost}.values())
+
+
+def _parts_of_spaced(text: str, counterpart: str, there: Counter[str]) -> set[int]:
+    """Return where parts of numbers with spaces may start, as in 12 000, and take these numbers from ``there``."""
+    in_full, parts = set(values_in_full(counterpart)), set[int]()
     for match in _SPACED.finditer(text):
         value = value_of(match[0])
         if there[value]:
             there[value] -= 1
         elif value not in in_full:  # it is several numbers
             continue
-        inside.update(range(*match.span()))
-    for time in find_spoken_times(text, languages[0]):  # the 9 of "halb 9"
-        inside.update(range(time.start, time.start + len(time.text)))
-    numbers = [number for number in numbers if number.start not in inside]
-    values = {None, *there, *map(_plain, there)}
-    missing = []
+        parts.update(range(*match.span()))
+    return parts
+
+
+def _unmatched(numbers: Sequence[Number], there: Counter[str]) -> list[Number]:
+    """Take numbers from ``there``, the last ones first, and return those that it lacks."""
+    unmatched = []
     for number in reversed(numbers):
         if there[number.value]:
             there[number.value] -= 1
         else:
-            missing.append(number)
-    if len(missing) > _MOST_MISSING:
-        return missing[::-1]
-    other = _Counterpart(text, counterpart, +there, *languages) if missing else None
-    lost = {number.start: number for number in missing if other and not other.has_otherwise(number)}
-    if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
-        for number in numbers:
-            pattern = ANY_SCALE if is_of_money(text, number.start) else SCALE
-            if (scale := pattern.match(text, number.end)) and _scaled(number, text) not in values:
-                lost[number.start] = number._replace(text=number.text + scale[0])
-        lost |= {scale.start: scale for scale in scales}
-    lost |= {number.start: number for number in _with_other_zeros(numbers, text, counterpart, languages)}
-    return sorted(lost.values())
+            unmatched.append(number)
+    return unmatched[::-1]
+
+
+def _without_scale(numbers: Iterable[Number], text: str, there: Iterable[str]) -> Iterator[Number]:
+    """Yield the numbers before "million" and the like, with that word, whose digits in full are not ``there``."""
+    values = {None, *there, *map(_plain, there)}
+    for number in numbers:
+        pattern = ANY_SCALE if is_of_money(text, number.start) else SCALE
+        if (scale := pattern.match(text, number.end)) and scaled_value(number, text) not in values:
+            yield number._replace(text=number.text + scale[0])
+
+
+def _places(times: Iterable[SpokenTime]) -> set[int]:
+    """Return the indices of all characters of times, as of the 9 in "halb 9"."""
+    return {place for time in times for place in range(time.start, time.start + len(time.text))}
 
 
 def _numbers_of(text: str, language: str) -> list[Number]:
     """Return the numbers of a text, in digits and in words, in order; none of the words of a time: eight thirty."""
     spelled = list(find_spelled_numbers(text, language))
     times = list(find_spoken_times(text, language, possible=True)) if spelled else []
-    said = {place for time in times for place in range(time.start, time.start + len(time.text))}
-    return sorted([*find_numbers(text), *(number for number in spelled if number.start not in said)])
-
-
-def _scales_of_slots(text: str, languages: Sequence[str]) -> Iterator[Number]:
-    """Yield the words such as "million" after slots, as in 2 or 3 million."""
-    for word in large_word(languages[0], of_money=False).finditer(text):
-        if SLOT.match(text, word.start() - 1):
-            yield Number(word.start(), word[0].strip(" -\u00a0\u202f"), f"1{'000' * (word.lastindex or 0)}")
-
-
-def _with_other_zeros(
-    numbers: Sequence[Number], text: str, counterpart: str, languages: Sequence[str]
-) -> Iterator[Number]:
-    """Yield numbers before words such as "billion" that the counterpart has before others: German *Billionen*."""
-    there = defaultdict[str, set[int]](set)
-    scaled = [(number, *scale) for number in numbers if (scale := _zeros_after(number, text, languages[0]))[0]]
-    for number in find_numbers(counterpart) if scaled else ():
-        there[number.value].add(_zeros_after(number, counterpart, languages[1])[0])
-    for number, zeros, word in scaled:
-        if there[number.value] and not {0, zeros} & there[number.value]:
-            yield number._replace(text=number.text + word)
-
-
-def _zeros_after(number: Number, text: str, language: str) -> tuple[int, str]:
-    """Return the zeros that a word such as "million" after a number stands for, and the word; 0 without a clear one."""
-    word = large_word(language, of_money=is_of_money(text, number.start)).match(text, number.end)
-    is_clear = word and not re.compile(large_words(language, of_money=False)).match(text, word.end())  # mille milliards
-    return (zeros_of(word), word[0]) if word and is_clear else (0, "")
+    in_times = _places(times)
+    return sorted([*find_numbers(text), *(number for number in spelled if number.start not in in_times)])
 
 
 class _Counterpart:
@@ -217,7 +198,7 @@ class _Counterpart:
         self._has_dates = has_full_stops_in_ordinals(lang)
         self._has_clock = any(map(CLOCK.search, (text, counterpart)))
         self._has_centuries = any(map(CENTURY.search, (text, counterpart)))
-        self._values = {*map(_plain, values), *_in_full(counterpart)}
+        self._values = {*map(_plain, values), *values_in_full(counterpart)}
         if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and DATE.search(counterpart)):
             self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 2}
 
@@ -225,7 +206,7 @@ class _Counterpart:
         """Tell whether the counterpart has a number that it lacks as it is written."""
         if len(number.value) > _MOST_DIGITS or number.value.startswith("00") or number.value.count(POINT) > 1:
             return False
-        if {_plain(number.value), _scaled(number, self._text)} & self._values:
+        if {_plain(number.value), scaled_value(number, self._text)} & self._values:
             return True
         whole, *parts = number.value.split(POINT)
         n = int(whole)
@@ -278,22 +259,3 @@ def _plain(value: str) -> str:
     if not part:
         return value
     return f"{whole.lstrip('0') or '0'}{POINT}{part.rstrip('0')}".rstrip(POINT)
-
-
-def _in_full(text: str) -> Iterator[str]:
-    """Yield the values of the numbers before "million", m, 折 or the like."""
-    return (value for number in find_numbers(text) if (value := _scaled(number, text)) is not None)
-
-
-def _scaled(number: Number, text: str) -> str | None:
-    """Return the value of a number with "million", m, 折 or the like after it; None if there is none."""
-    match = ANY_SCALE.match(text, number.end)
-    whole, _, decimals = number.value.partition(POINT)
-    if text.startswith(DISCOUNT, number.end) and len(whole + decimals) <= 2:
-        return str(100 - int((whole + decimals).ljust(2, "0")))
-    if match is None:
-        return None
-    zeros = _ZEROS[(match[1] or match[2]).lower()]
-    if len(decimals) > zeros:
-        return None
-    return (whole + decimals.ljust(zeros, "0")).lstrip("0") or "0"  # of 0.5 million

@@ -19,7 +19,6 @@ _ZEROS = 3  # that each of the words stands for more than the one before
 
 
 @lru_cache
-@lru_cache
 def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
     """Return the pattern of a word such as "million" after a number, or after a slot for one."""
     words = large_words(language, of_money=of_money) or "(?!)"

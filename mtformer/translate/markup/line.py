@@ -14,7 +14,8 @@ from mtformer.text.languages import UNDETERMINED
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
-from mtformer.translate.markup.projection import NO_SPACE_AFTER, Node, Projection
+from mtformer.translate.markup.destinations import Destinations, Node
+from mtformer.translate.markup.projection import NO_SPACE_AFTER, Projection
 from mtformer.translate.markup.scanner import (
     CLOSING_PUNCTUATION,
     ENTITY,
@@ -88,10 +89,10 @@ class MarkedText:
 
 
 def _put_back(segment: LineSegment, translation: Translation, links: Links) -> str:
-    src = atoms_of(segment.text, word_spans(segment.text))
-    tgt = atoms_of(translation.text, word_spans(translation.text))
-    parts = split_copies(src, tgt, links, _places(segment.nodes))
-    return Projection(*parts, translation.text).render(segment.nodes, escaped=segment.escaped)
+    sides = (atoms_of(text, word_spans(text)) for text in (segment.text, translation.text))
+    src, tgt, links = split_copies(*sides, links, _places(segment.nodes))
+    destinations = Destinations(src, tgt, links)
+    return Projection(tgt, translation.text, destinations, escaped=segment.escaped).render(segment.nodes)
 
 
 def _places(nodes: Sequence[Node]) -> Iterator[int]:
