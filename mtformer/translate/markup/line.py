@@ -89,8 +89,8 @@ class MarkedText:
 
 
 def _put_back(segment: LineSegment, translation: Translation, links: Links) -> str:
-    sides = (atoms_of(text, word_spans(text)) for text in (segment.text, translation.text))
-    src, tgt, links = split_copies(*sides, links, _places(segment.nodes))
+    src_words, tgt_words = (atoms_of(text, word_spans(text)) for text in (segment.text, translation.text))
+    src, tgt, links = split_copies(src_words, tgt_words, links, _places(segment.nodes))
     destinations = Destinations(src, tgt, links)
     return Projection(tgt, translation.text, destinations, escaped=segment.escaped).render(segment.nodes)
 
