@@ -11,8 +11,8 @@ import openpyxl
 import pptx
 import pytest
 from documents import backwards, identity, n_calls, parts, translated, units, with_part
-from docx.oxml import OxmlElement
-from docx.oxml.ns import qn
+from docx.oxml import OxmlElement, parse_xml
+from docx.oxml.ns import nsdecls, qn
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents import archive, markup_tokens, seam
@@ -68,6 +68,32 @@ def test_formulas_are_words_of_their_sentence_in_both_languages() -> None:
     content = word(build)
     assert units(content, "a.docx") == ["The dog <1/> runs."]
     assert b"".join(parts(translated(content, "a.docx", bilingual=True)).values()).count(b"<m:oMath>") == 2
+
+
+def test_descriptions_of_images_are_translated_at_their_places() -> None:
+    described = 'descr="A dog &amp; a &quot;cat&quot;"'
+
+    def build(document: Any) -> None:
+        paragraph = document.add_paragraph("The dog ")
+        drawing = parse_xml(
+            f'<w:r {nsdecls("w", "wp")}><w:drawing><wp:inline><wp:docPr id="1" name="Picture 1" {described}/>'
+            "</wp:inline></w:drawing></w:r>"
+        )
+        paragraph._p.append(drawing)
+        paragraph.add_run(" runs.")
+
+    content = word(build)
+    assert units(content, "a.docx") == ["The dog <1/> runs.", 'A dog &amp; a "cat"']
+    written = parts(translated(content, "a.docx"))["word/document.xml"].decode()
+    assert 'name="Picture 1" descr="A DOG &amp; A &quot;CAT&quot;"/>' in written
+    assert written.index("THE DOG") < written.index("A DOG") < written.index("RUNS.")
+    written = parts(translated(content, "a.docx", bilingual=True))["word/document.xml"].decode()
+    assert 'descr="A dog &amp; a &quot;cat&quot; / A DOG &amp; A &quot;CAT&quot;"' in written
+
+    slides = pptx.Presentation()
+    slides.slides.add_slide(slides.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9)
+    slides.slides[0].shapes[0]._element.nvSpPr.cNvPr.set("descr", "A house")
+    assert units(saved(slides), "a.pptx") == ["A house"]
 
 
 def test_punctuation_stays_outside_of_a_format_that_is_not_its_own() -> None:

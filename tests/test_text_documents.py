@@ -420,13 +420,29 @@ def test_comments_and_results_of_formulas_in_tables_of_opendocument_stay() -> No
     assert parts(translated(content, "a.ods"))["content.xml"] == expected
 
 
+def test_descriptions_of_images_in_opendocument_are_translated_and_have_no_tags() -> None:
+    image = "<draw:frame><draw:image/><svg:title>a dog</svg:title><svg:desc>a cat\nruns</svg:desc></draw:frame>"
+    page = re.sub(
+        "(?<=<office:text>).*(?=</office:text>)", f"<text:p>a {image} house</text:p>", CONTENT, flags=re.DOTALL
+    )
+    content = archive(**{"content.xml": page})
+    written = parts(translated(content, "a.odt"))["content.xml"].decode()
+    assert re.findall("<text:p>.*</text:p>", written) == [
+        "<text:p>A <draw:frame><draw:image/><svg:title>A DOG</svg:title><svg:desc>A CAT RUNS</svg:desc></draw:frame>"
+        " HOUSE</text:p>"
+    ]
+    written = parts(translated(content, "a.odt", bilingual=True))["content.xml"].decode()
+    assert "<svg:title>a dog / A DOG</svg:title>" in written
+
+
 def test_books_are_translated_with_their_contents_and_their_language() -> None:
     page = '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><body><p>A <i>dog</i>&nbsp;runs</p></body></html>'
     book = archive(
         **{
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": "<container/>",
-            "content.opf": '<package><dc:language xmlns:dc="http://purl.org/dc/elements/1.1/">en</dc:language></package>',
+            "content.opf": '<package xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>The dog</dc:title>'
+            "<dc:creator>A. Cat</dc:creator><dc:language>en</dc:language></package>",
             "toc.ncx": "<ncx><navLabel><text>A dog</text></navLabel><x>no</x></ncx>",
             "a.xhtml": '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://x/y.dtd">' + page,
             "b.css": "p {}",
@@ -438,7 +454,7 @@ def test_books_are_translated_with_their_contents_and_their_language() -> None:
         "<ncx><navLabel><text>A DOG</text></navLabel><x>no</x></ncx>",
         "p {}",
     )
-    assert ">de<" in written["content.opf"]
+    assert "<dc:title>THE DOG</dc:title><dc:creator>A. Cat</dc:creator><dc:language>de<" in written["content.opf"]
     with pytest.raises(UserError, match=r"a\.epub is not an EPUB book"):
         translated(archive(a="b"), "a.epub")
 

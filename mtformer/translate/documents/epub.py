@@ -23,6 +23,7 @@ _KINDS = {  # of the parts with text, by their media types, and by their names w
     ".ncx": "contents",
     ".opf": "package",
 }
+_WITH_TEXT = ("text", "dc:title", "dc:description")  # elements of a table of contents and of a package
 
 
 def read(content: bytes, settings: Settings) -> ArchiveDocument:
@@ -69,14 +70,12 @@ def _part(archive: Archive, name: str, kind: str, settings: Settings) -> TextDoc
             source = read_html(text, title)  # which readers of books accept as well
         return page(source, encoding, settings, Writer("<br/>", between_tags))
     source = read_xml(text, title)
-    if kind == "package":
-        return TextDocument(text, encoding, settings, (), _language(source, settings))
-    flow = Flow(source, partial(_role_in_contents, source), Writer(" / ", between_tags), is_text=False)
-    return TextDocument(text, encoding, settings, flow.blocks())
+    flow = Flow(source, partial(_role, source), Writer(" / ", between_tags), is_text=False)
+    return TextDocument(text, encoding, settings, flow.blocks(), _language(source, settings))
 
 
-def _role_in_contents(source: MarkupSource, number: int) -> Role:
-    return Role.TEXT_BLOCK if source.tokens[number].name == "text" else Role.BLOCK
+def _role(source: MarkupSource, number: int) -> Role:
+    return Role.TEXT_BLOCK if source.tokens[number].name in _WITH_TEXT else Role.BLOCK
 
 
 def _language(source: MarkupSource, settings: Settings) -> Iterable[tuple[Span, str]]:

@@ -1,8 +1,8 @@
 """Flowing text: XML and HTML with inline and block elements."""
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from html import escape
@@ -61,6 +61,21 @@ _WRAPPED = re.compile(rf"(?<=[{CHARACTER_WORDS}])[^\S\n]*+\n\s*+(?=[{CHARACTER_W
 def between_tags(text: str, format: str | None = None) -> str:
     """Escape the characters of ``text`` that would be read as markup, for a :class:`.Writer`."""
     return escape(text, quote=False)
+
+
+_ATTRIBUTE = Writer(" / ", lambda text, format: escape(text))
+
+
+def attribute_block(source: MarkupSource, value: Span) -> Iterator[Block]:
+    """Yield the block of an attribute whose ``value`` readers see, if it has text to translate."""
+    return Block.of(value, [Text(unescape(source.text[slice(*value)]))], _ATTRIBUTE)
+
+
+def with_line_breaks(source: MarkupSource, blocks: Iterable[Block], line_breaks: Mapping[str, str]) -> Iterator[Block]:
+    """Yield blocks; in elements without tags inside, whose names have ``line_breaks``, these stand for line breaks."""
+    tags = (token for token in source.tokens if token.kind is TokenKind.START and token.name in line_breaks)
+    writers = {token.end: Writer(line_breaks[token.name], between_tags) for token in tags}
+    return (replace(block, writer=writers.get(block.span[0], block.writer)) for block in blocks)
 
 
 @dataclass

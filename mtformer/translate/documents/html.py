@@ -1,18 +1,16 @@
 """HTML: inline elements become tags of a unit; all others separate sentences."""
 
 import re
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Container, Iterator
 from functools import partial
-from html import escape
 
 from mtformer.text.languages import is_written_from_right
 from mtformer.translate.documents.blocks import Block
-from mtformer.translate.documents.flow import Flow, Role, between_tags
-from mtformer.translate.documents.inline import Text, Writer
+from mtformer.translate.documents.flow import Flow, Role, attribute_block, between_tags, with_line_breaks
+from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
 from mtformer.translate.documents.seam import Settings, TextDocument
-from mtformer.translate.markup.scanner import BLOCKS, unescape
+from mtformer.translate.markup.scanner import BLOCKS
 
 HIDDEN = frozenset(["script", "style", "template", "pre", "listing", "xmp", "plaintext"])  # elements that stay
 _ROLES = {
@@ -28,7 +26,6 @@ _DESCRIPTIONS = frozenset(
     ["description", "og:title", "og:description", "twitter:title", "twitter:description"]  # names of meta tags
 )
 _ONE_LINE = {"title": " / ", "option": " / ", "textarea": "\n"}  # no tag may stand in these
-_ATTRIBUTE = Writer(_ONE_LINE["title"], lambda text, format: escape(text))
 UNTRANSLATED = re.compile(  # of a tag
     r"""\s(?:translate\s*=\s*["']?no\b|class\s*=\s*(?:"[^"]*|'[^']*)?\bnotranslate\b)""", re.IGNORECASE
 )
@@ -52,7 +49,7 @@ def page(
 ) -> TextDocument:
     """Return a page of HTML or XHTML, given its tokens; ``writer`` and ``lines`` are those of its :class:`.Flow`."""
     flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
-    blocks = [*_without_tags(source, flow.blocks()), *_attribute_blocks(source)]
+    blocks = [*with_line_breaks(source, flow.blocks(), _ONE_LINE), *_attribute_blocks(source)]
     return TextDocument(source.text, encoding, settings, blocks, _language_edits(source, settings))
 
 
@@ -78,16 +75,7 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
     for attribute, begin, stop in source.attribute_spans(start, end):
         quoted = source.text[begin - 1] in "\"'"
         if attribute.lower() in shown and quoted:
-            yield from Block.of((begin, stop), [Text(unescape(source.text[begin:stop]))], _ATTRIBUTE)
-
-
-def _without_tags(source: MarkupSource, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks; in elements that cannot contain tags, line breaks become a slash or a line end."""
-    tags = (token for token in source.tokens if token.kind is TokenKind.START and token.name in _ONE_LINE)
-    starts = {token.end: _ONE_LINE[token.name] for token in tags}
-    for block in blocks:
-        line_break = starts.get(block.span[0])
-        yield block if line_break is None else replace(block, writer=Writer(line_break, between_tags))
+            yield from attribute_block(source, (begin, stop))
 
 
 def _language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:

@@ -1,13 +1,15 @@
 """Office Open XML: Word, PowerPoint and Excel. Macros and all other parts are copied; nothing is executed."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block
+from mtformer.translate.documents.flow import attribute_block
 from mtformer.translate.documents.inline import Text
+from mtformer.translate.documents.markup_tokens import MarkupSource
 from mtformer.translate.documents.runs import Dialect, paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 
@@ -85,10 +87,19 @@ def _is_named(pattern: str, name: str) -> bool:
 
 def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
     source, encoding = archive.read_xml(name)
-    blocks = list(paragraphs(source, dialect, joins=not settings.bilingual))
+    blocks = [*paragraphs(source, dialect, joins=not settings.bilingual), *_descriptions(source)]
     if headings:
         blocks = [block for block in blocks if _plain(block) not in headings]
     return TextDocument(source.text, encoding, settings, blocks)
+
+
+def _descriptions(source: MarkupSource) -> Iterator[Block]:
+    """Yield the descriptions of images and other drawings."""
+    for _, name, start, end in source.tokens:
+        if name.endswith((":docPr", ":cNvPr")):
+            for attribute, begin, stop in source.attribute_spans(start, end):
+                if attribute in ("descr", "title"):
+                    yield from attribute_block(source, (begin, stop))
 
 
 def _headings(archive: Archive) -> frozenset[str]:

@@ -5,14 +5,15 @@ from functools import partial
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
-from mtformer.translate.documents.flow import Flow, Role, between_tags
+from mtformer.translate.documents.flow import Flow, Role, between_tags, with_line_breaks
 from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.runs import CODE_WORD
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 
+_DESCRIPTIONS = dict.fromkeys(("svg:title", "svg:desc"), " / ")  # of images, in which no tag may stand
 _ROLES = {
-    **dict.fromkeys(("text:p", "text:h"), Role.TEXT_BLOCK),
+    **dict.fromkeys(("text:p", "text:h", *_DESCRIPTIONS), Role.TEXT_BLOCK),
     **dict.fromkeys(
         ("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base", "loext:content-control"),
         Role.INLINE,
@@ -64,4 +65,4 @@ def _part(archive: Archive, name: str, settings: Settings) -> TextDocument:
     source, encoding = archive.read_xml(name)
     writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
     flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)
-    return TextDocument(source.text, encoding, settings, flow.blocks())
+    return TextDocument(source.text, encoding, settings, with_line_breaks(source, flow.blocks(), _DESCRIPTIONS))
