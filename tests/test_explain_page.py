@@ -92,7 +92,7 @@ LATIN = """node => {
   const read = (node, texts) => {
     if (node.nodeType === Node.TEXT_NODE) texts.push(node.textContent);
     if (node.nodeType !== Node.ELEMENT_NODE || node.matches(".formula")) return;
-    const own = node.getAttribute("lang") === "" ? sentence : texts;
+    const own = node.hasAttribute("lang") ? sentence : texts;
     texts.push(node.title ?? "", node.ariaLabel ?? "");
     node.childNodes.forEach(child => read(child, own));
   };
