@@ -30,6 +30,16 @@ _SLOTS_BEAM = 8  # of a search for translations that have each slot
 class SentencePlanner(SearchPlanner):
     """Makes the plans of sentences that need no more preparation: with slots or stand-ins, or as they are.
 
+    The first translation that keeps the numbers of its sentence is taken. The searches are, in order::
+
+        the model knows slots                           the model knows none
+        with slots                                      the sentence as it is
+          from a wider beam                             with stand-ins for its numbers, if it loses any
+          with slots that the search inserts            with stand-ins for numbers with units, if it loses a unit
+        in parts, if the sentence has too many slots
+        the sentence as it is
+        with slots for numbers in words, if it loses any
+
     Attributes:
         slots: whether numbers, codes and names are taken out and put back, as the model has learned. If not, and with a
             guard, other numbers stand in for those that it loses.
