@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from mtformer.translate.documents.blocks import Block
+from mtformer.translate.documents.fields import Content, is_translated
 from mtformer.translate.documents.flow import between_tags
-from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer, texts
+from mtformer.translate.documents.inline import Kind, Mark, Raw, Text, Token, Writer, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource
 from mtformer.translate.documents.pairs import paired, point
 
@@ -28,8 +29,6 @@ _LANGUAGE = re.compile(
 )
 _EMPTY_FORMAT = re.compile(r"<([\w:.-]+)\s*(?:/>|></\1>)")
 _SEEN_ON_SPACES = re.compile(r"<[\w.-]+:(?:u|strike|dstrike|highlight|shd|vertAlign|bdr)\s|\su=")
-_DEPTHS = {"begin": 1, "end": -1}  # how the parts of fields change how many are open
-_TRANSLATED_FIELDS = frozenset(["HYPERLINK", "TOC", "QUOTE"])  # of others, such as PAGE, Word computes the text
 
 
 @dataclass(frozen=True)
@@ -57,25 +56,6 @@ class Dialect:
     dropped: frozenset[str] = frozenset()
     line_end: str = r"\r?\n"
     code: str = ""
-
-
-@dataclass
-class _Field:
-    """A field of Word: its code, and the text that Word has computed from it.
-
-    Attributes:
-        pair: its number.
-        raw: the source read so far, as long as no text in it is translated.
-        code: its code.
-        depth: the number of open fields, including itself and nested ones.
-        is_open: whether its text is translated.
-    """
-
-    pair: int
-    raw: list[str | Span]
-    code: str = ""
-    depth: int = 1
-    is_open: bool = False
 
 
 def paragraphs(
@@ -107,23 +87,20 @@ class _Paragraph:
     def __init__(self, source: MarkupSource, dialect: Dialect, start: int) -> None:
         self._source, self._dialect, self._tokens = source, dialect, source.tokens
         self._stop = source.end(start)
-        self._items: list[Token] = []
-        self._fields: list[_Field] = []
         self._bare: int | None = None  # the text element of a paragraph without runs
         self._is_code = False
         self.nested: list[tuple[int, int]] = []
         name = re.split(r"[\s>]", self._source.written(start)[1:], maxsplit=1)[0]
         self._prefix = name[: name.find(":") + 1]
+        self._content = Content(source, self._prefix)
         self._first = start + 1
         self._children(self._first, self._stop)
-        for left_open in self._fields:
-            if not left_open.is_open:
-                self._items.append(Mark(Kind.POINT, tuple(left_open.raw)))
+        self._content.end()
 
     def blocks(self, *, joins: bool) -> Iterator[Block]:
         """Yield the paragraph, if it has text to translate."""
         lengths = Counter[str]()
-        for item in self._items:
+        for item in self._content.items:
             if isinstance(item, Text):
                 lengths[item.format] += len(item.text)
         if not lengths or self._is_code:
@@ -133,7 +110,7 @@ class _Paragraph:
             return
         base = lengths.most_common(1)[0][0]
         span = (self._tokens[self._first].start, self._tokens[self._stop].start)
-        tokens = list(_with_formats(paired(self._items, joins=joins), base))
+        tokens = list(_with_formats(paired(self._content.items, joins=joins), base))
         writer = Writer(
             self._dialect.line_break.format(self._prefix),
             lambda text, format: self._written(text, base if format is None else format),
@@ -153,7 +130,7 @@ class _Paragraph:
             return
         span = (self._tokens[number].start, self._tokens[self._stop].start)
         start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
-        for block in Block.of(span, self._items, Writer("\n", between_tags)):
+        for block in Block.of(span, self._content.items, Writer("\n", between_tags)):
             yield replace(block, finish=lambda text: f"{start}{text}{end}")
 
     def _children(self, start: int, stop: int) -> None:
@@ -171,21 +148,25 @@ class _Paragraph:
                 self._bare = number
                 self._text(number, "", None)
             elif self._tokens[number].name in dialect.containers and end > number:
-                self._kept_container(number) if self._is_collecting() else self._container(number, end)
+                self._container(number, end)
             elif name in dialect.breaks:
-                self._add(Mark(Kind.LINE, (self._source.span(number),)))
+                self._content.add(Mark(Kind.LINE, (self._source.span(number),)))
             elif name not in dialect.dropped:
                 has_text = name in ("fld", "m:oMath")
-                self._add(point(self._source, number, (self._source.span(number),), has_text=has_text))
+                self._content.add(point(self._source, number, (self._source.span(number),), has_text=has_text))
                 self.nested.append((number + 1, end))
 
     def _container(self, start: int, stop: int) -> None:
-        """Add an element around runs, with its properties, as a pair of marks."""
+        """Add an element around runs, with its properties, as a pair of marks, unless it is in a field that is kept."""
+        if self._content.is_keeping:
+            self._content.add_kept(start)
+            self.nested.append((start + 1, stop))
+            return
         children = list(self._source.children(start + 1, stop))
-        if self._tokens[start].name == "w:fldSimple" and not _is_translated(
+        if self._tokens[start].name == "w:fldSimple" and not is_translated(
             self._source.attributes(start).get(f"{self._prefix}instr", "")
         ):
-            self._add(Mark(Kind.POINT, (self._source.span(start),), has_text=True))
+            self._content.add(Mark(Kind.POINT, (self._source.span(start),), has_text=True))
             return
         first = start + 1
         for number in children:
@@ -194,24 +175,13 @@ class _Paragraph:
             elif self._tokens[number].name == "w:sdtContent":
                 first, stop = number + 1, self._source.end(number)
         begin, end = self._source.span(start)
-        n_before, opening = len(self._items), (begin, self._tokens[first - 1].end)
-        self._add(Mark(Kind.OPEN, (opening,), start))
+        n_before, opening = len(self._content.items), (begin, self._tokens[first - 1].end)
+        self._content.add(Mark(Kind.OPEN, (opening,), start))
         self._children(first, stop)
-        if self._is_collecting():  # a field ends after the element, whose tags it must not separate
-            del self._items[n_before:]
-            self._fields[-1].raw = [(begin, end)]
+        if self._content.is_keeping:  # a field ends after the element
+            self._content.keep_since(n_before, start)
         else:
-            self._add(Mark(Kind.CLOSE, ((self._tokens[stop].start, end),), start))
-
-    def _kept_container(self, element: int) -> None:
-        """Add an element around runs to the field that is kept, which may end in it."""
-        field = self._fields[-1]
-        field.raw.append(self._source.span(element))
-        field.depth += sum(
-            _DEPTHS.get(self._kind_of(each), 0) for each in self._source.elements("w:fldChar", within=element)
-        )
-        self.nested.append((element + 1, self._source.end(element)))
-        self._end_kept(field)
+            self._content.add(Mark(Kind.CLOSE, ((self._tokens[stop].start, end),), start))
 
     def _run(self, start: int, stop: int) -> None:
         format, is_code = "", False
@@ -224,21 +194,21 @@ class _Paragraph:
                 format, is_code = _LANGUAGE.sub("", written), _CODE_STYLE.search(written) is not None
                 format = "" if _EMPTY_FORMAT.fullmatch(format) else format
             elif name in ("fldChar", "instrText"):
-                self._field(number, name, raw)
-            elif is_code or self._is_collecting():
-                self._add(Mark(Kind.POINT, raw, has_text=name == "t"))
+                self._content.add_part(number, name, raw)
+            elif is_code or self._content.is_keeping:
+                self._content.add(Mark(Kind.POINT, raw, has_text=name == "t"))
             elif name == "t":
                 self._text(number, format, raw)
             elif name == "ruby":
                 self._ruby(number, raw)
             elif name == "noBreakHyphen":
-                self._items.append(Text("\u2011", format=format))
+                self._content.items.append(Text("\u2011", format=format))
             elif name in self._dialect.breaks and "w:type=" not in self._source.written(number):
-                self._add(Mark(Kind.LINE, raw))
+                self._content.add(Mark(Kind.LINE, raw))
             elif name in ("tab", "ptab", *self._dialect.breaks):
-                self._add(Mark(Kind.BREAK, raw))
+                self._content.add(Mark(Kind.BREAK, raw))
             elif name not in self._dialect.dropped:
-                self._add(Mark(Kind.POINT, raw))
+                self._content.add(Mark(Kind.POINT, raw))
                 self.nested.append((number + 1, self._source.end(number)))
 
     def _ruby(self, number: int, raw: Raw) -> None:
@@ -247,13 +217,13 @@ class _Paragraph:
         start, end = self._source.span(number)
         children = self._source.children(number + 1, self._source.end(number))
         bases = [each for each in children if self._tokens[each].name == "w:rubyBase"]
-        if not bases or self._is_collecting():
-            self._add(Mark(Kind.POINT, raw))
+        if not bases or self._content.is_keeping:
+            self._content.add(Mark(Kind.POINT, raw))
             return
         inside = bases[0] + 1, self._source.end(bases[0])
-        self._add(Mark(Kind.OPEN, (before, (start, self._tokens[inside[0]].start)), number))
+        self._content.add(Mark(Kind.OPEN, (before, (start, self._tokens[inside[0]].start)), number))
         self._children(*inside)
-        self._add(Mark(Kind.CLOSE, ((self._tokens[inside[1]].start, end), after), number))
+        self._content.add(Mark(Kind.CLOSE, ((self._tokens[inside[1]].start, end), after), number))
 
     def _text(self, number: int, format: str, raw: Raw | None) -> None:
         """Add the text of an element; characters that end lines break them, and tabs separate sentences."""
@@ -265,54 +235,9 @@ class _Paragraph:
             if place % 2:
                 kind = {"\n": Kind.LINE, "\t": Kind.BREAK}.get(part[-1], Kind.POINT)
                 written = part if raw is None else self._written(part, format)
-                self._add(Mark(kind, (written,), has_text=kind is Kind.POINT))
+                self._content.add(Mark(kind, (written,), has_text=kind is Kind.POINT))
             else:
-                self._items += [replace(text, format=format) for text in texts(part)]
-
-    def _field(self, number: int, name: str, raw: Raw) -> None:
-        """Process a part of a Word field: begin, code, separate, text, end; fields may be nested."""
-        kind = self._kind_of(number) if name == "fldChar" else "code"
-        last = self._fields[-1] if self._fields else None
-        if last is not None and not last.is_open:
-            last.raw += raw
-            last.depth += _DEPTHS.get(kind, 0)
-            if kind == "code" and last.depth == 1:
-                last.code += self._source.characters_in(number)
-            elif kind == "separate" and last.depth == 1 and _is_translated(last.code):
-                last.is_open = True
-                self._items.append(Mark(Kind.OPEN, tuple(last.raw), last.pair))
-            self._end_kept(last)
-        elif kind == "begin":
-            self._fields.append(_Field(number, list(raw)))
-        elif kind == "end" and last is not None:
-            self._fields.pop()
-            self._add(Mark(Kind.CLOSE, raw, last.pair))
-        else:
-            self._add(Mark(Kind.POINT, raw))
-
-    def _kind_of(self, number: int) -> str:
-        return self._source.attributes(number).get(f"{self._prefix}fldCharType", "")
-
-    def _end_kept(self, field: _Field) -> None:
-        """End a field that is kept once it is complete."""
-        if field.depth <= 0:
-            self._fields.pop()
-            self._add(Mark(Kind.POINT, tuple(field.raw), has_text=True))
-
-    def _is_collecting(self) -> bool:
-        """Tell whether the current element belongs to a field that is kept unchanged."""
-        return bool(self._fields) and not self._fields[-1].is_open
-
-    def _add(self, mark: Mark) -> None:
-        if self._is_collecting():
-            self._fields[-1].raw += mark.raw
-        else:
-            self._items.append(mark)
-
-
-def _is_translated(code: str) -> bool:
-    words = code.upper().split()
-    return bool(words) and words[0] in _TRANSLATED_FIELDS
+                self._content.items += [replace(text, format=format) for text in texts(part)]
 
 
 def _with_formats(items: Sequence[Token], base: str) -> Iterator[Token]:
