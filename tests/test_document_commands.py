@@ -290,7 +290,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
     files = [folder / "0.docx", folder / "a.html"]
     assert translate(trained, *files).status == 2
     result = translate(trained, *files, "--on-error", "skip")
-    assert (result.status, result.stdout) == (0, f"{folder / 'a.de.html'}\n")
+    assert (result.status, result.stdout) == (1, f"{folder / 'a.de.html'}\n")
     assert f"{folder / '0.docx'} is damaged: it is not a zip archive" in result.stderr
     assert result.stderr.endswith("1 of 2 documents could not be read: see above\n")
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import digest_of, write_atomically
 from mtformer.support.terminal import counted
 from mtformer.translate.documents.formats import format_of, read_document, write_document
@@ -253,7 +253,7 @@ def translate_documents(
     Raises:
         UserError: a document cannot be read, unless the job skips such documents; or a translation would replace a
             file that must be kept.
-        MtformerError: a document cannot be written.
+        MtformerError: a document cannot be written; or, at the end, documents could not be read, and were skipped.
     """
     tasks = without_translations(tasks, settings.tgt_lang)
     targets = [task.target(settings.tgt_lang) for task in tasks]
@@ -281,7 +281,7 @@ def translate_documents(
         process(units, file, lambda: translator)
         documents.add(())  # those without text at the end
     if documents.n_left_out:
-        log.warning("%d of %s could not be read: see above", documents.n_left_out, counted(len(tasks), "document"))
+        raise MtformerError(f"{documents.n_left_out} of {counted(len(tasks), 'document')} could not be read: see above")
 
 
 def _skipped(tasks: Sequence[Task], tgt_lang: str, earlier: Mapping[str, str] | None) -> list[int]:
