@@ -23,7 +23,7 @@ _KINDS = {  # of the parts with text, by their media types, and by their names w
     ".ncx": "contents",
     ".opf": "package",
 }
-_WITH_TEXT = ("text", "dc:title", "dc:description")  # elements of a table of contents and of a package
+_WITH_TEXT = ("text", "dc:title")  # of a table of contents, and of a package, whose description may have tags as text
 
 
 def read(content: bytes, settings: Settings) -> ArchiveDocument:
