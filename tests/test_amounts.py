@@ -33,6 +33,10 @@ from mtformer.text.slots import (
         ("３５０", "zh", "en", "350"),
         ("1.5 million", "en", "de", "1,5 Millionen"),
         ("1.5m", "en", "de", "1,5 Millionen"),
+        ("1.235 billion", "en", "de", "1,235 Milliarden"),
+        ("1,375 Mrd.", "de", "zh", "1,375,000,000"),
+        ("1,375 million", "en", "de", "1.375 Millionen"),
+        ("20 tys.", "pl", "en", "20,000"),
         ("2 bn", "en", "de", "2 Milliarden"),
         ("2.5bn", "en", "ru", "2\u202f500\u202f000\u202f000"),
         ("10.5x15", "en", "de", "10,5x15"),
@@ -144,6 +148,9 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
     ("de-en", "minus 20 Grad, minus 5,5 °C, 30 minus 20 ist 10", ["-20", "-5.5 °C", "30", "20", "10"]),
     ("zh-en", "零下20度，零下5℃", ["-20", "-5°C"]),
+    ("de-en", "4,7 % von 12%, um 5\u00a0%", ["4.7%", "12%", "5%"]),
+    ("en-fr", "4.7% and 12 %, ₩50,000", ["4,7\u00a0%", "12\u00a0%", "50\u202f000\u00a0₩"]),
+    ("zh-en", "20多万人, 30万人", ["300,000"]),
     ("en-zh", "Minus 20 degrees Celsius, minus 5 °", ["-20摄氏度", "-5 °"]),
     ("en-de", "1.5m people, 20m users, a 1.5m wall", ["1,5 Millionen", "20 Millionen", "1,5m"]),
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
@@ -172,7 +179,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
 CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
     "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000|"
-    "221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)|"
+    "06 12 34 56 78|+33 6 12 34 56 78|%1$s|221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)|"
     "Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name|config.yaml|v2.3.1-beta"
 ).split("|")
 
@@ -366,6 +373,21 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
 ]
 
 
+UNITS_ELSEWHERE = [  # languages, a text, and a translation with its amounts
+    ("de-en", "20 Minuten zu Fuß, 24 Stunden", "A 20-minute walk, 24-hour"),
+    ("de-en", "2 Liter, 20 Euro", "A 2-liter bottle, a 20-euro bill"),
+    ("en-de", "10 dollars, 5 million dollars", "10 US-Dollar, 5 Mio. US$"),
+    ("zh-en", "200万美元，5000美元，100日元", "2 million US dollars, USD 5,000, ¥100"),
+    ("de-en", "15 Minuten, 30 Minuten, 1,5 Stunden", "A quarter of an hour, half an hour, an hour and a half"),
+]
+
+
+@pytest.mark.parametrize(("languages", "text", "translation"), UNITS_ELSEWHERE)
+def test_a_unit_may_be_in_a_compound_or_a_sign(languages: str, text: str, translation: str) -> None:
+    assert lost_words(text, translation, *languages.split("-")) == []
+    assert lost_words(text, "9-mile", *languages.split("-"))
+
+
 @pytest.mark.parametrize(("languages", "text", "fillings", "translation"), UNITS)
 def test_a_unit_that_is_a_word_is_written_in_the_target_language(
     languages: str, text: str, fillings: list[str], translation: str
@@ -472,7 +494,7 @@ def test_the_number_of_an_amount_is_written_as_in_the_target_language() -> None:
         ("en-de", "US$6, 7 US$ or C$ 8.50", "6\u00a0US$, 7 US$ or 8,50\u00a0C$"),
         ("en-de", "$100K, £2.5K and $1.2T", "100K\u00a0$, 2,5K\u00a0£ and 1,2T\u00a0$"),
         ("en-fr", "1.5 €, €2–3 and EUR 5", "1,5 €, 2–3\u00a0€ and EUR 5"),
-        ("de-en", "1.250,5 €, −5€, 3 Mio. €, 5 % und €5", "€1,250.5, −€5, €3 million, 5 % und €5"),
+        ("de-en", "1.250,5 €, −5€, 3 Mio. €, 5 % und €5", "€1,250.5, −€5, €3 million, 5% und €5"),
         ("fr-en", "5 M€, 3,5 k€ et 5\u00a0$", "5 M€, 3.5 k€ et $5"),
         *(("en-zh", "$5 is 5 €", "$5 is 5 €"), ("en-nl", "$5 is 5 €", "$5 is 5 €")),
     ],

@@ -14,8 +14,8 @@ from faithful_report import lines as faithful_lines
 from nasty_report import read_suite
 from playwright.sync_api import Page
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from test_amounts import AMOUNTS, CLOCKS, CODES, DATES, UNITS
-from test_guard import NUMBERS
+from test_amounts import AMOUNTS, CLOCKS, CODES, DATES, UNITS, UNITS_ELSEWHERE
+from test_guard import NUMBERS, OTHER_NUMBERS, SAME_NUMBERS
 from test_slots import IN_PLACE, STARTS
 
 import mtformer.browser
@@ -285,7 +285,8 @@ def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
     cases, expected = [], []
     n_tokens = models["slots"][1].n_src_tokens
     of_dates = ((languages, text, "") for languages, text, _ in DATES + CLOCKS if languages in WITH_SLOTS)
-    for languages, text, translation in [*((*case[:2], case[3]) for case in UNITS), *of_dates]:
+    of_units = (*((*case[:2], case[3]) for case in UNITS), *UNITS_ELSEWHERE)
+    for languages, text, translation in [*of_units, *of_dates]:
         src, tgt = languages.split("-")
         of_python = [with_slots(text, src, tgt, n_tokens=n_tokens, words=words) for words in (False, True)]
         cases.append([WITH_SLOTS.index(languages), text, translation])
@@ -303,7 +304,9 @@ def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
 def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[Header, Tokenizer]], page: Page) -> None:
     cases, expected = [], []
     units = [(pair.split("-"), text, translation, ()) for pair, text, _, translation in UNITS]
-    for languages, source, translation, _ in [*NUMBERS, *units]:
+    numbers = [(pair.split("-"), source, translation, ()) for pair, source, translation in SAME_NUMBERS + OTHER_NUMBERS]
+    numbers += [(languages[::-1], translation, source, ()) for languages, source, translation, _ in numbers]
+    for languages, source, translation, _ in [*NUMBERS, *numbers, *units]:
         cases.append([source, translation, *map(_language, languages)])
         texts = (source, translation, languages)
         guard, given = Guard(models["slots"][1], *languages), Translation(translation)

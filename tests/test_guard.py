@@ -13,7 +13,7 @@ from engines import given, result_of
 from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
 from mtformer.text import lost_names
 from mtformer.text.glossary import Term
-from mtformer.text.lost_numbers import lost_numbers
+from mtformer.text.lost_numbers import lost_numbers, made_up_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import PrefixIds, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
@@ -343,6 +343,54 @@ NUMBERS = [
     (("en", "fr"), "a dog for 1,250.50 €", "un dog 1 250,50 €", ()),
     (("fr", "en"), "un dog 1 250,50 €", "a dog for 1,250.05 €", ("numbers lost: 250,50",)),
 ]
+
+
+SAME_NUMBERS = [
+    ("de-en", "06.05.1984", "May 6, 1984"),
+    ("fr-en", "06/05/1984", "May 6, 1984"),
+    ("en-zh", "2024-05-06", "2024年5月6日"),
+    ("cs-en", "Narodil se 5. 6. 1990.", "He was born on June 5, 1990."),
+    ("en-fr", "In the 1990s", "Dans les années 90"),
+    ("en-it", "In the 1990s", "Negli anni '90"),
+    ("en-cs", "In the 1990s", "V 90. letech"),
+    ("ru-sv", "90-е годы", "90-talet"),
+    ("zh-en", "20世纪90年代", "The 1990s"),
+    ("en-fr", "In the 19th century", "Au XIXe siècle"),
+    ("de-en", "Der 2. Weltkrieg", "World War II"),
+    ("cs-en", "5 tisíc, 6 tis. a 2,5 milionu", "5,000, 6,000 and 2,500,000"),
+    ("pl-en", "20 tys. osób, 3 mln złotych", "20,000 people, 3 million zlotys"),
+    ("es-en", "2.000 millones de euros", "€2 billion"),
+    ("it-en", "5mila cani", "5,000 dogs"),
+    ("en-de", "The Lakers won 112-108 and 98-79.", "Die Lakers gewannen 112:108 und 98:79."),
+    ("zh-en", "20多万人, 100余亿", "More than 200,000 people, more than 10 billion"),
+    ("zh-en", "12.35亿美元", "$1.235 billion"),
+    ("de-en", "1,375 Mio., 2.375 Mio.", "1,375,000, 2,375 million"),
+    ("en-de", "$1,375 million", "1,375 Mrd. Dollar"),
+    ("en-zh", "2-3 tablets, ages 5-12", "2至3片, 5岁至12岁"),
+    ("en-de", "2-3 tablets, a 2-1 win", "Zwei bis drei Tabletten, ein 2:1-Sieg"),
+]
+OTHER_NUMBERS = [
+    ("en-de", "Take 2-3 tablets.", "Nehmen Sie 5-6 Tabletten."),
+    ("fr-en", "Ils ont gagné 3-2.", "They won 3-5."),
+    ("cs-en", "Vlak jede v 8:10.", "The train leaves at 8:50."),
+    ("cs-en", "Teplota stoupla na 5,7.", "The temperature rose to 5."),
+    ("de-en", "Bayern gewann 3:2.", "Bayern won 3-5."),
+    ("en-de", "They won 112-108.", "Sie gewannen 112:109."),
+    ("zh-en", "20多万人", "More than 300,000 people"),
+    ("en-de", "$1.235 billion", "1,236 Mrd. Dollar"),
+]
+
+
+@pytest.mark.parametrize(("languages", "source", "translation"), SAME_NUMBERS)
+def test_a_number_may_be_written_otherwise(languages: str, source: str, translation: str) -> None:
+    pair = languages.split("-")
+    assert lost_numbers(source, translation, pair) == made_up_numbers(source, translation, pair) == []
+    assert lost_numbers(translation, source, pair[::-1]) == []
+
+
+@pytest.mark.parametrize(("languages", "source", "translation"), OTHER_NUMBERS)
+def test_another_number_is_noticed(languages: str, source: str, translation: str) -> None:
+    assert lost_numbers(source, translation, languages.split("-"))
 
 
 @pytest.mark.parametrize(("languages", "source", "translation", "problems"), NUMBERS)

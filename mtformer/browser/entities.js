@@ -11,6 +11,8 @@ const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
 const OTHER_ELSEWHERE = ["月", "折"]; // 8折 is 20% off
 const FEW_VALUES = ["2", "3", "4"];
 const UNITS_OF_TIME = ["h", "min", "s"];
+const PARTS_OF_HOURS = ["15", "30", "45", "90", "1.5", "1,5"]; // half an hour
+const CURRENCIES = { US$: "$", USD: "$", EUR: "€", "¥": "JPY" };
 const [ORDINAL_SIGN, TO] = ["第", ["to", "bis", "到", "至"]]; // 第五公里 is the fifth kilometer; between two numbers in words
 
 /** Whether a currency stands before a number, or before the other number of a range. */
@@ -33,7 +35,7 @@ function numbersAndCodes(text, language) {
     const isMoney = isOfMoney(text, index);
     const large = isApart && (plain ?? range ?? fraction) !== undefined && largeWord(language, isMoney);
     const word = large && matchAt(large, text, index + written.length);
-    const values = word ? parts.map((part) => inFull(part, word)) : [null];
+    const values = word ? parts.map((part) => inFull(part, word, language)) : [null];
     if (!values.includes(null)) withWord.push(...amounts(text, index, written + word[0], language, values));
     const end = index + written.length;
     if (range !== undefined && PRICE.test(written + text.slice(end, end + LONGEST_BEFORE_NUMBER)))
@@ -186,9 +188,26 @@ function lostAmounts(text, translation, src, tgt) {
   const inWords = tgt.spelled_numbers ? spelledAmounts(text, src).filter(isExact) : [];
   const amounts = [...numbersAndCodes(text, src), ...inWords].filter(({ unit }) => unit && unit in tgt.unit_words.written);
   if (!amounts.length) return [];
-  const valueOfAmount = ({ value = "" }) => value.replaceAll("½", `${POINT}5`);
-  const there = new Set([...numbersAndCodes(translation, tgt), ...spelledAmounts(translation, tgt)].map(valueOfAmount));
-  return amounts.filter((amount) => !there.has(valueOfAmount(amount))).map((amount) => amount.text);
+  const apart = splitCompounds(translation, tgt);
+  const there = new Set([...numbersAndCodes(apart, tgt), ...spelledAmounts(apart, tgt)].map(plainAmount));
+  const hasParts = new NumberWords(tgt).haveParts(apart.toLowerCase());
+  const mayBePart = ({ number, clock, unit }) => UNITS_OF_TIME.includes(unit) && PARTS_OF_HOURS.includes(number ?? clock);
+  const isLost = (amount) => !there.has(plainAmount(amount)) && !(hasParts && mayBePart(amount));
+  return amounts.filter(isLost).map((amount) => amount.text);
+}
+
+/** The value of an amount, the same for all signs of a currency. */
+function plainAmount({ value = "" }) {
+  const [number, ...unit] = value.replaceAll("½", `${POINT}5`).split(" ");
+  return `${number} ${CURRENCIES[unit.join(" ")] ?? unit.join(" ")}`;
+}
+
+/** Writes units in compounds as after numbers: 20 minutes for 20-minute. */
+function splitCompounds(text, { unit_words: words }) {
+  return text.replace(COMPOUND, (compound, word) => {
+    const unit = Object.hasOwn(words.units, word) ? words.units[word] : null;
+    return unit && unit in words.written ? writeUnit(unit, "", words) : compound;
+  });
 }
 
 /** The amounts of a text whose numbers are words, as five kilometers: mtformer/text/spelled_amounts.py. */

@@ -22,7 +22,7 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
   if (word) {
     const [number, large] = [text.slice(0, word.index), new Map(tgtLanguage.large_words.units).get(zerosOf(word))];
     if (number !== "1" && large && !inMyriads) return writtenFor(number, srcLanguage, tgtLanguage) + large;
-    return withDecimals(number).replace(SINGLE, (single) => inShort(inFull(single, word), tgtLanguage));
+    return withDecimals(number).replace(SINGLE, (single) => inShort(inFull(single, word, srcLanguage), tgtLanguage));
   }
   if (WHOLE_RANGE.test(text)) return text.replace(SINGLE, (number) => writtenFor(number, srcLanguage, tgtLanguage));
   if (!inMyriads) {
@@ -53,11 +53,19 @@ function inDigits(value, { group }) {
   return value.replace(/\B(?=(?:\d{3})+$)/g, group);
 }
 
+/** The value of a number before such a word, whose point may be followed by three digits: 1.235 billion. */
+function beforeLarge(number, { numbers: { point } }) {
+  const [whole, ...parts] = number.split(point);
+  const isWhole = parts.length && whole.length <= MOST_DIGITS_BEFORE_LARGE;
+  return isWhole && /^\p{Nd}{3}$/u.test(parts.join(point)) ? whole + POINT + parts[0] : valueOf(withDecimals(number));
+}
+
 /** The digits of 1.5 or 1½ million; null if the number is too long before such a word, as a year may be. */
-function inFull(number, word) {
-  const [[whole, ...decimals], zeros] = [valueOf(withDecimals(number)).split(POINT), zerosOf(word)];
+function inFull(number, word, language) {
+  const [[whole, ...decimals], zeros] = [beforeLarge(number, language).split(POINT), zerosOf(word)];
   const part = decimals.join(POINT);
-  if (whole.length > MOST_DIGITS_BEFORE_LARGE || part.length > zeros || decimals.length > 1) return null;
+  const isYear = /^\p{Nd}+$/u.test(number) && whole.length > MOST_DIGITS_BEFORE_LARGE; // unlike 1,375 million
+  if (isYear || part.length > zeros || decimals.length > 1) return null;
   return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
 }
 

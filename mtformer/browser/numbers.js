@@ -23,18 +23,21 @@ const MINUTES = ["15", "30", "45", "90"]; // parts of an hour
 const HALF = "50";
 const HALVES_AND_QUARTERS = ["5", "50", "25", "75", "15", "30", "45"];
 const [HOURS, LAST_MINUTE, DAYS, MONTHS] = [24, 59, 31, 12];
+const ONES = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
+const LONGEST_OF_DECADE = 10; // characters: "années '"
 const MOST_DIGITS = 15; // of a number that is written otherwise
 const MOST_MISSING = 40; // numbers that are looked for as words; text has fewer
 
 /** The numbers of a text in order, as { start, end, text, value }; day, month and year of a date are three, 3万50 and 3-5万 none. */
 function findNumbers(text) {
   return Array.from(text.matchAll(NUMBER)).flatMap(({ 0: written, index, groups }) => {
-    if (groups.unclear !== undefined) return [];
+    if (groups.unclear !== undefined)
+      return WHOLE_ABOUT_MYRIADS.test(written) ? [numberAt(index, written, valueOf(written.replace(ABOUT, "")))] : [];
     const parts = Array.from(written.matchAll(NUMBER_PARTS));
     const lengths = parts.map(([digits]) => countCharacters(digits)).sort((a, b) => a - b);
     const isDate = parts.length === 3 && ["1,4", "2,4"].includes(lengths.slice(1).join());
     if (!isDate || groups.myriads !== undefined) return [numberAt(index, written, valueOf(written))];
-    return parts.map(({ 0: digits, index: place }) => numberAt(index + place, digits, asciiDigits(digits)));
+    return parts.map(({ 0: digits, index: place }) => numberAt(index + place, digits, String(Number(asciiDigits(digits)))));
   });
 }
 
@@ -92,9 +95,10 @@ function numberAt(start, text, value) {
 /** The value of a number: thousands are joined; other parts, such as hours and minutes, stay apart. */
 function valueOf(number) {
   if (hasMyriads(number)) return valueOfMyriads(number);
-  let [whole, ...following] = (/^\p{Nd}/u.test(number) ? number : `0${number}`).match(NUMBER_PARTS).map(asciiDigits);
+  const [first, ...after] = (/^\p{Nd}/u.test(number) ? number : `0${number}`).split(/[:：]/);
+  let [whole, ...following] = first.match(NUMBER_PARTS).map(asciiDigits);
   while (following.length && countCharacters(following[0]) === 3) whole += following.shift();
-  return [whole, ...following].join(POINT);
+  return [whole, ...following, ...(after.join(":").match(NUMBER_PARTS) ?? []).map(asciiDigits)].join(POINT);
 }
 
 /** Whether a translation may spell a number out: a small integer. */
@@ -160,7 +164,9 @@ function spellsOutAnother(source, translation, src, tgt) {
 /** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
 function isCounted({ start, end, text: written, value }, text, countsOnes) {
   const isMany = Number(value) > 1 || countsOnes || !/^\p{Nd}+$/u.test(written); // as in 1 million
-  return isMany && !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
+  const isAttached = ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) || matchAt(ATTACHED_AFTER, text, end);
+  const isInside = ({ 0: range, index }) => index <= start && start < index + range.length;
+  return isMany && (!isAttached || Array.from(text.matchAll(RANGE_OF_SMALL)).some(isInside));
 }
 
 function matchAt(sticky, text, place) {
@@ -191,7 +197,7 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
     if (n) left.set(value, n - 1);
     return n > 0;
   };
-  const ofScales = findNumbers(counterpart).map((number) => scaledValue(number, counterpart));
+  const ofScales = findNumbers(counterpart).map((number) => scaledValue(number, counterpart, counterpartLanguage));
   const inside = new Set(); // of numbers with spaces: where their parts may start
   for (const { 0: written, index } of text.matchAll(SPACED_NUMBER)) {
     if (!take(valueOf(written)) && !ofScales.includes(valueOf(written))) continue; // it is several numbers
@@ -210,7 +216,7 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
   for (const scale of lacksScales ? scales : []) lost.set(scale.start, scale);
   for (const number of lacksScales ? numbers : []) {
     const scale = matchAt(isOfMoney(text, number.start) ? ANY_SCALE : SCALE, text, number.end);
-    const value = scale && scaledValue(number, text);
+    const value = scale && scaledValue(number, text, language);
     if (value !== null && !inFull.has(value)) lost.set(number.start, numberAt(number.start, number.text + scale[0], number.value));
   }
   for (const number of withOtherZeros(numbers, text, counterpart, language, counterpartLanguage)) lost.set(number.start, number);
@@ -219,10 +225,13 @@ function missingNumbers(text, counterpart, language, counterpartLanguage) {
 
 /** The numbers before words such as "billion" that the counterpart has before others: German "Billionen". */
 function withOtherZeros(numbers, text, counterpart, language, counterpartLanguage) {
-  const there = findNumbers(counterpart).map((number) => [number.value, zerosAfter(number, counterpart, counterpartLanguage).zeros]);
+  const there = findNumbers(counterpart).map((number) => [
+    valueBeforeLarge(number, counterpartLanguage),
+    zerosAfter(number, counterpart, counterpartLanguage).zeros,
+  ]);
   return numbers.flatMap((number) => {
     const { zeros, word } = zerosAfter(number, text, language);
-    const others = there.flatMap(([value, zeros]) => (value === number.value ? [zeros] : []));
+    const others = there.flatMap(([value, zeros]) => (value === valueBeforeLarge(number, language) ? [zeros] : []));
     const isOther = zeros && others.length && !others.includes(0) && !others.includes(zeros);
     return isOther ? [numberAt(number.start, number.text + word, number.value)] : [];
   });
@@ -242,7 +251,8 @@ function zerosAfter({ start, end }, text, language) {
  */
 class Counterpart {
   constructor(text, counterpart, values, language, counterpartLanguage) {
-    Object.assign(this, { text, counterpart: counterpart.toLowerCase(), words: new NumberWords(counterpartLanguage) });
+    const words = new NumberWords(counterpartLanguage);
+    Object.assign(this, { text, language, counterpart: counterpart.toLowerCase(), words });
     const own = numbersOf(text, language).map(({ value }) => value);
     this.hasOthers = findSpelledNumbers(counterpart, counterpartLanguage).some(({ value }) => !own.includes(value));
     const said = findSpokenTimes(counterpart, counterpartLanguage, true);
@@ -250,33 +260,41 @@ class Counterpart {
     this.hasDates = language.has_ordinals;
     this.hasClock = CLOCK.test(text) || CLOCK.test(counterpart);
     this.hasCenturies = CENTURY.test(text) || CENTURY.test(counterpart);
-    const inFull = findNumbers(counterpart).map((number) => scaledValue(number, counterpart));
-    this.values = new Set([...values.map(withoutIdleZeros), ...inFull.filter((value) => value !== null)]);
+    const inFull = findNumbers(counterpart).map((number) => scaledValue(number, counterpart, counterpartLanguage));
+    const ofDates = values.filter((value) => value.length === 2).map((value) => value.replace(/^0+/, "")); // 06/05/2024
+    const ofNumerals = Array.from(counterpart.matchAll(ROMAN), ([, tens, ones]) => String(10 * tens.length + ONES.indexOf(ones)));
+    const others = [...inFull.filter((value) => value !== null), ...ofDates, ...ofNumerals];
+    this.values = new Set([...values.map(withoutIdleZeros), ...others]);
     if (!this.hasClock && !(counterpartLanguage.has_ordinals && DAY_AND_MONTH.test(counterpart))) return;
     for (const part of values.flatMap((value) => value.split(POINT).slice(0, 2)))
-      if (part.length <= 2) this.values.add(String(Number(part)));
+      if (part.length <= 3) this.values.add(String(Number(part)));
   }
 
   /** Whether the counterpart has a number that it lacks as it is written. */
-  hasOtherwise({ value, end }) {
+  hasOtherwise(number) {
+    const { value, start, end } = number;
     const [whole, ...parts] = value.split(POINT);
     if (value.length > MOST_DIGITS || value.startsWith("00") || parts.length > 1) return false;
-    if (this.values.has(withoutIdleZeros(value)) || this.values.has(scaledValue({ value, end }, this.text))) return true;
+    if (this.values.has(withoutIdleZeros(value)) || this.values.has(scaledValue(number, this.text, this.language))) return true;
     const n = Number(whole);
-    if (parts.length) return this.hasBoth(end, n, parts[0]);
+    if (parts.length) return this.hasBoth(number, n, parts[0]);
     const isHalf = whole === HALF && matchAt(PERCENT, this.text, end) !== null;
     if ((isHalf || MINUTES.includes(whole)) && this.words.haveParts(this.counterpart)) return true; // half an hour
-    const ofDecade = matchAt(DECADE, this.text, end) ? [n >= 100 ? n % 100 : 1900 + n] : [];
-    const ofCentury = this.hasCenturies ? [n >= 100 ? Math.floor(n / 100) + 1 : 100 * (n - 1)] : [];
-    return [...this.hours(n), ...ofDecade, ...ofCentury].some((number) => this.has(number));
+    const before = this.text.slice(Math.max(0, start - LONGEST_OF_DECADE), start);
+    const isDecade = matchAt(DECADE, this.text, end) || DECADE_BEFORE.test(before);
+    const ofDecade = isDecade ? [n >= 100 ? n % 100 : 1900 + n] : [];
+    const decade = matchAt(DECADE_OF_CENTURY, this.text, end);
+    const ofCentury = n >= 100 ? Math.floor(n / 100) + 1 : 100 * (n - 1) + Number(decade?.[1] ?? 0);
+    const others = [...ofDecade, ...(decade || this.hasCenturies ? [ofCentury] : [])];
+    return [...this.hours(n), ...others].some((number) => this.has(number));
   }
 
   /**
    * Whether the counterpart has both parts of a price, a time, a date or a decimal number. As two numbers in digits only
    * a time or a date is written, or what may be one: 312.25 is not 312 and 25.
    */
-  hasBoth(end, whole, part) {
-    if (whole > DAYS && this.values.has(String(whole))) return false;
+  hasBoth({ text: written, end }, whole, part) {
+    if (whole > DAYS && this.values.has(String(whole)) && !written.includes(":")) return false; // unlike a score
     if (isTime([whole, part]) && this.timesSaid.includes(minutesOf(whole, part))) return true;
     const hours = this.hours(whole);
     if (hours.some((hour) => this.values.has(withoutIdleZeros(`${hour}${POINT}${part}`)))) return true;
@@ -288,7 +306,7 @@ class Counterpart {
     const n = Number(part);
     const digits = Array.from(part.replace(/0+$/, ""), Number);
     if (hasParts || this.has(n) || digits.every((digit) => this.has(digit))) return true;
-    return this.hasDates && n <= MONTHS && this.text.startsWith(".", end);
+    return this.hasDates && n <= MONTHS && written.includes(".") && this.text.startsWith(".", end);
   }
 
   /** A number, and the same hour on a clock of 12 or 24 hours. */
@@ -312,14 +330,22 @@ function withoutIdleZeros(value) {
 }
 
 /** The value of a number with "million", m, 折 or the like after it; null if there is none. */
-function scaledValue({ value, end }, text) {
+function scaledValue(number, text, language) {
+  const { end } = number;
   const match = matchAt(ANY_SCALE, text, end);
-  const [whole, ...parts] = value.split(POINT);
+  const word = match ? null : matchAt(largeWord(language, false), text, end);
+  const [whole, ...parts] = valueBeforeLarge(number, language).split(POINT);
   const decimals = parts.join(POINT);
   if (text.startsWith(DISCOUNT, end) && (whole + decimals).length <= 2)
     return String(100 - Number((whole + decimals).padEnd(2, "0")));
-  const zeros = match && SCALES[(match[1] ?? match[2]).toLowerCase()];
-  return match === null || decimals.length > zeros ? null : (whole + decimals.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
+  if (!match && !word) return null;
+  const zeros = match ? SCALES[(match[1] ?? match[2]).toLowerCase()] : zerosOf(word);
+  return decimals.length > zeros ? null : (whole + decimals.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
+}
+
+/** The value of a number before a word such as "million": see beforeLarge. */
+function valueBeforeLarge({ text, value }, language) {
+  return /^\p{Nd}/u.test(text) ? beforeLarge(text, language) : value;
 }
 
 /** The words for numbers of a language. */

@@ -16,6 +16,7 @@ from mtformer.text import (
     scales,
     sentences,
     slots,
+    unit_words,
 )
 
 _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaScript, and flags for its use there
@@ -34,6 +35,13 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("DECADE", lost_numbers.DECADE, "y"),
     ("CENTURY", lost_numbers.CENTURY, ""),
     ("DAY_AND_MONTH", lost_numbers.DATE, ""),
+    ("DECADE_BEFORE", lost_numbers.DECADE_BEFORE, ""),
+    ("DECADE_OF_CENTURY", lost_numbers.DECADE_OF_CENTURY, "y"),
+    ("ROMAN", lost_numbers.ROMAN, "g"),
+    ("RANGE_OF_SMALL", lost_numbers.RANGE, "g"),
+    ("ABOUT", numbers.ABOUT, ""),
+    ("WHOLE_ABOUT_MYRIADS", f"^(?:{numbers.ABOUT_MYRIADS})$", ""),
+    ("COMPOUND", unit_words.COMPOUND, "g"),
     ("PERCENT", lost_numbers.PERCENT, "y"),
     ("ATTACHED_BEFORE", lost_numbers.ATTACHED_BEFORE, ""),
     ("ATTACHED_AFTER", lost_numbers.ATTACHED_AFTER, "y"),
@@ -43,6 +51,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("SHARING", beside_numbers.SHARING, ""),
     ("IN_FRONT", beside_numbers.IN_FRONT, ""),
     ("BEHIND", beside_numbers.BEHIND, ""),
+    ("BEFORE_PERCENT", beside_numbers.BEFORE_PERCENT, "g"),
     ("BEFORE", beside_numbers.BEFORE, ""),
     ("OF_MONEY", beside_numbers.OF_MONEY, ""),
     ("ATTACHED", beside_numbers.ATTACHED, "y"),

@@ -73,7 +73,9 @@ class SlotMaker {
     if (unit) return before + inTarget + writeUnit(unit, number, this.tgt.unit_words);
     const written = text.replace(number, () => inTarget).replace(MINUS, "-");
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
-    const plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
+    let plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
+    if (this.tgt.has_spaced_groups || this.tgt.base === ENGLISH)
+      plain = plain.replace(BEFORE_PERCENT, this.tgt.base === ENGLISH ? "" : "\u00a0");
     if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<before>$<amount>\u00a0$<sign>");
     return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<before>$<sign>$<amount>") : plain;
   }

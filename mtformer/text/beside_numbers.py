@@ -6,7 +6,7 @@ from mtformer.text.codes import CURRENCY, GAP, LATIN, PLACEHOLDER
 from mtformer.text.languages import decimal_and_group
 
 # Currencies.
-_SIGN, _DOLLAR = "[$€£¥￥₹₽]", r"[A-Z]{1,2}\$"  # US$
+_SIGN, _DOLLAR = "[$€£¥￥₹₽₩₺₴₪]", r"[A-Z]{1,2}\$"  # US$
 SIGNS_BEFORE = "-−–+±~≈<>≤≥"
 IN_FRONT = re.compile(rf"^(?P<before>[{SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
@@ -16,6 +16,7 @@ BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){GAP}$")
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
+BEFORE_PERCENT = re.compile(rf"(?<=\d){GAP}(?=%)")  # a space in French, none in English
 UNIT_INSIDE = re.compile(rf"[%°]|{_SIGN}")  # of 5%-10 and 5-$10
 PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  # 3 × 4.99 €, whose 3 is apart
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €

@@ -30,7 +30,8 @@ _MONTHS = {  # as they are written in a date
 _IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
 _IN_SHORT = {  # months that are not shortened to three letters, or declined in them
-    **{"nl": {3: "maa|mrt"}, "de": {3: "mar|mrz"}, "es": {9: "sep|set"}},
+    **{"nl": {3: "maa|mrt"}, "de": {3: "mar|mrz"}, "es": {9: "sep|set"}, "fr": {6: "juin", 7: "juil"}},
+    "cs": {6: "cerv(?:en(?!e?c)|n)", 7: "cervene?c"},
     **{"ru": {5: "(?<![а-я])ма(?:[ияюе]|ем)(?![а-я])"}, "zh": {1: "[元一]月", 12: "[腊臘]月"}},
 }
 _ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()

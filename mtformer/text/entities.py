@@ -8,6 +8,7 @@ from mtformer.text.beside_numbers import (
     AFTER,
     ALONE,
     ATTACHED,
+    BEFORE_PERCENT,
     BEHIND,
     DASH,
     FALSE_UNITS,
@@ -62,6 +63,7 @@ _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 
     r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
     r"|(?:\+\d{1,3} ?)?\((?:0|0?\d{2,4})\)[ /-]?\d{2,}(?:[ /-]\d{2,}|-\d){1,4}(?![\d:])"
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
+    r"|(?:\+\d{1,3} ?|(?<![\d.,:/-])0)\d(?:[ .]\d{2}){4}(?!\d|[ .,:/-]\d)"  # 06 12 34 56 78
 )
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
@@ -142,10 +144,12 @@ class Entity(NamedTuple):
         if not self.number or base_language(tgt_lang) in WITH_MYRIADS:
             return written
         written = DASH.sub("", written.translate(AS_ASCII))
+        if has_spaced_groups(tgt_lang):
+            written = BEFORE_PERCENT.sub("\u00a0", written)
         if has_signs_behind(tgt_lang):
             return IN_FRONT.sub("\\g<before>\\g<amount>\u00a0\\g<sign>", written)
         if base_language(tgt_lang) == _ENGLISH:
-            return BEHIND.sub("\\g<before>\\g<sign>\\g<amount>", written)
+            return BEHIND.sub("\\g<before>\\g<sign>\\g<amount>", BEFORE_PERCENT.sub("", written))
         return written
 
     def with_slot(self, slot: str) -> str:
@@ -195,7 +199,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
         parts = [number[0] for number in numbers] or [match[0]]
         word = large_word(language, of_money=is_of_money(text, match.start())).match(text, match.end())
         if word and not shares_word(text, match.start()) and kind in ("plain", "range", "fraction"):
-            values = [in_full(part, word) for part in parts]
+            values = [in_full(part, word, language) for part in parts]
             if all(values):
                 yield from _amounts(text, match.start(), match[0] + word[0], "-".join(values), language)
         is_product = kind == "range" and is_price(text, *match.span())

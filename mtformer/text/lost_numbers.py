@@ -6,7 +6,7 @@ A translation may write 3,500 as 3.500, twelve in digits, 10:45 pm as 22.45 Uhr,
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from mtformer.text.beside_numbers import is_of_money
 from mtformer.text.clocks import find_clocks
@@ -30,18 +30,24 @@ _SPACED = re.compile(GROUPS)
 CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
-DECADE = re.compile(r"['’]?s\b|ern?\b|年代")
+DECADE = re.compile(r"['’]?s\b|ern?\b|年代|\. ?l[eé]t|-?tal|-[еых]+\b")
+DECADE_BEFORE = re.compile(r"(?:années|años|anos|anni|jaren|lata(?:ch)?)[ \u00a0]['’]?$")
+DECADE_OF_CENTURY = re.compile(r"世[纪紀](\d0)年代")
 CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
 DATE = re.compile(r"(?<!\d)\d{1,2}\.\d{1,2}\.(?!\d)")
 _MINUTES = ("15", "30", "45", "90")  # parts of an hour
 PERCENT, _HALF = re.compile(r" ?[%％]"), "50"
 AND_A_HALF = re.compile(r"and[ -]a[ -]half|einhalb|anderthalb|und ein\w* halb|[½半]")
 _HALVES_AND_QUARTERS = ("5", "50", "25", "75", "15", "30", "45")
+_ONES = {"": 0, "I": 1, "II": 2, "III": 3, "IV": 4, "V": 5, "VI": 6, "VII": 7, "VIII": 8, "IX": 9}
 _HOURS, _LAST_MINUTE, _DAYS, _MONTHS = 24, 59, 31, 12
+_LONGEST_OF_DECADE = 10  # characters: "années '"
 _MOST_DIGITS = 15  # of a number that is written otherwise
 _MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
 ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
-ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
+ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d|\. [12]\d{3}(?!\d)")
+RANGE = re.compile(r"(?<![\w.,:/-])\d{1,2}-\d{1,2}(?![\w:/-]|[.,]\d)")
+ROMAN = re.compile(r"(?<!\w)(?=[IVX]{2}|[VX]e)(X{0,3})(IX|IV|V?I{0,3})(?:e|ème|th)?(?!\w)")
 
 
 def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
@@ -105,10 +111,11 @@ def _spells_out_another(source: str, translation: str, languages: Sequence[str])
 
 def _is_counted(number: Number, text: str, *, counts_ones: bool) -> bool:
     """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
-    is_apart = not ATTACHED_BEFORE.search(text[max(0, number.start - 2) : number.start]) and not ATTACHED_AFTER.match(
-        text, number.end
-    )
-    return (int(number.value) > 1 or counts_ones or not number.text.isdigit()) and is_apart  # as in 1 million
+    if int(number.value) <= 1 and number.text.isdigit() and not counts_ones:  # unlike that of 1 million
+        return False
+    before = text[max(0, number.start - 2) : number.start]
+    is_attached = ATTACHED_BEFORE.search(before) or ATTACHED_AFTER.match(text, number.end)
+    return not is_attached or any(range_.start() <= number.start < range_.end() for range_ in RANGE.finditer(text))
 
 
 def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[Number]:
@@ -123,8 +130,9 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         return []
     there = Counter(number.value for number in _numbers_of(counterpart, languages[1]))
     there.update(value_of(match[0]) for match in _SPACED.finditer(counterpart))
-    parts = _parts_of_spaced(text, counterpart, there) | _places(find_spoken_times(text, languages[0]))
-    numbers = [number for number in numbers if number.start not in parts]
+    inside = _parts_of_spaced(text, there, set(values_in_full(counterpart, languages[1])))
+    inside |= _places(find_spoken_times(text, languages[0]))
+    numbers = [number for number in numbers if number.start not in inside]
     unmatched = _unmatched(numbers, there)
     if len(unmatched) > _MOST_MISSING:
         return unmatched
@@ -133,14 +141,17 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         other = _Counterpart(text, counterpart, +there, *languages)
         lost += (number for number in unmatched if not other.has_otherwise(number))
     if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
-        lost += [*_without_scale(numbers, text, there), *scales]
+        lost += [*_without_scale(numbers, text, languages[0], there), *scales]
     lost += with_other_zeros(numbers, text, counterpart, languages)
     return sorted({number.start: number for number in lost}.values())
 
 
-def _parts_of_spaced(text: str, counterpart: str, there: Counter[str]) -> set[int]:
-    """Return where parts of numbers with spaces may start, as in 12 000, and take these numbers from ``there``."""
-    in_full, parts = set(values_in_full(counterpart)), set[int]()
+def _parts_of_spaced(text: str, there: Counter[str], in_full: Container[str]) -> set[int]:
+    """Return where parts of numbers with spaces may start, as in 12 000, and take these numbers from ``there``.
+
+    They may also be ``in_full`` in the counterpart.
+    """
+    parts = set[int]()
     for match in _SPACED.finditer(text):
         value = value_of(match[0])
         if there[value]:
@@ -162,12 +173,12 @@ def _unmatched(numbers: Sequence[Number], there: Counter[str]) -> list[Number]:
     return unmatched[::-1]
 
 
-def _without_scale(numbers: Iterable[Number], text: str, there: Iterable[str]) -> Iterator[Number]:
+def _without_scale(numbers: Iterable[Number], text: str, language: str, there: Iterable[str]) -> Iterator[Number]:
     """Yield the numbers before "million" and the like, with that word, whose digits in full are not ``there``."""
     values = {None, *there, *map(_plain, there)}
     for number in numbers:
         pattern = ANY_SCALE if is_of_money(text, number.start) else SCALE
-        if (scale := pattern.match(text, number.end)) and scaled_value(number, text) not in values:
+        if (scale := pattern.match(text, number.end)) and scaled_value(number, text, language) not in values:
             yield number._replace(text=number.text + scale[0])
 
 
@@ -189,7 +200,7 @@ class _Counterpart:
 
     def __init__(self, text: str, counterpart: str, values: Iterable[str], lang: str, counterpart_lang: str) -> None:
         """Take both texts, the values in the counterpart that belong to no other number, and the languages."""
-        self._text, self._counterpart = text, counterpart.lower()
+        self._text, self._lang, self._counterpart = text, lang, counterpart.lower()
         self._words = number_words(counterpart_lang)
         spelled = {number.value for number in find_spelled_numbers(counterpart, counterpart_lang)}
         self._has_others = not spelled.issubset(number.value for number in _numbers_of(text, lang))
@@ -198,15 +209,17 @@ class _Counterpart:
         self._has_dates = has_full_stops_in_ordinals(lang)
         self._has_clock = any(map(CLOCK.search, (text, counterpart)))
         self._has_centuries = any(map(CENTURY.search, (text, counterpart)))
-        self._values = {*map(_plain, values), *values_in_full(counterpart)}
+        self._values = {*map(_plain, values), *values_in_full(counterpart, counterpart_lang)}
+        self._values |= {value.lstrip("0") for value in values if len(value) == 2}  # 06/05/2024
+        self._values |= {_value_of_roman(*numeral.groups()) for numeral in ROMAN.finditer(counterpart)}
         if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and DATE.search(counterpart)):
-            self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 2}
+            self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 3}
 
     def has_otherwise(self, number: Number) -> bool:
         """Tell whether the counterpart has a number that it lacks as it is written."""
         if len(number.value) > _MOST_DIGITS or number.value.startswith("00") or number.value.count(POINT) > 1:
             return False
-        if {_plain(number.value), scaled_value(number, self._text)} & self._values:
+        if {_plain(number.value), scaled_value(number, self._text, self._lang)} & self._values:
             return True
         whole, *parts = number.value.split(POINT)
         n = int(whole)
@@ -215,16 +228,27 @@ class _Counterpart:
         is_half = whole == _HALF and PERCENT.match(self._text, number.end) is not None
         if (is_half or whole in _MINUTES) and self._words.has_parts(self._counterpart):  # half an hour
             return True
-        of_decade = {n % 100 if n >= 100 else 1900 + n} if DECADE.match(self._text, number.end) else set()
-        of_century = {n // 100 + 1 if n >= 100 else 100 * (n - 1)} if self._has_centuries else set()
-        return any(map(self._has, self._hours(n) | of_decade | of_century))
+        return any(map(self._has, self._hours(n) | self._of_decade(number, n) | self._of_century(number, n)))
+
+    def _of_decade(self, number: Number, n: int) -> set[int]:
+        """Return the same decade with its century, or without: 1990 for the 90s."""
+        before = self._text[max(0, number.start - _LONGEST_OF_DECADE) : number.start]
+        is_decade = DECADE.match(self._text, number.end) or DECADE_BEFORE.search(before)
+        return {n % 100 if n >= 100 else 1900 + n} if is_decade else set()
+
+    def _of_century(self, number: Number, n: int) -> set[int]:
+        """Return the first year of the n-th century, the century of a year, and the decade of 20世纪90年代."""
+        decade = DECADE_OF_CENTURY.match(self._text, number.end)
+        if decade or self._has_centuries:
+            return {n // 100 + 1 if n >= 100 else 100 * (n - 1) + int(decade[1] if decade else 0)}
+        return set()
 
     def _has_both(self, number: Number, whole: int, part: str) -> bool:
         """Tell whether the counterpart has both parts of a price, a time, a date or a decimal number.
 
         As two numbers in digits only a time or a date is written, or what may be one: 312.25 is not 312 and 25.
         """
-        if whole > _DAYS and str(whole) in self._values:
+        if whole > _DAYS and str(whole) in self._values and ":" not in number.text:  # unlike a score
             return False
         if _is_time((str(whole), part)) and minutes_of(str(whole), part) in self._times_said:
             return True
@@ -239,7 +263,8 @@ class _Counterpart:
             return AND_A_HALF.search(self._counterpart) is not None
         if has_parts or self._has(int(part)) or all(map(self._has, map(int, part.rstrip("0")))):
             return True
-        return self._has_dates and int(part) <= _MONTHS and self._text.startswith(".", number.end)
+        is_date = "." in number.text and self._text.startswith(".", number.end)
+        return self._has_dates and int(part) <= _MONTHS and is_date
 
     def _hours(self, number: int) -> set[int]:
         """Return a number, and the same hour on a clock of 12 or 24 hours."""
@@ -259,3 +284,7 @@ def _plain(value: str) -> str:
     if not part:
         return value
     return f"{whole.lstrip('0') or '0'}{POINT}{part.rstrip('0')}".rstrip(POINT)
+
+
+def _value_of_roman(tens: str, ones: str) -> str:
+    return str(10 * len(tens) + _ONES[ones])

@@ -25,11 +25,20 @@ def large_word(language: str, *, of_money: bool) -> re.Pattern[str]:
     return re.compile(rf"(?<=[\d¼-¾\ue000-\ue00f])(?:{words})(?:(?<=['’])|(?!\w))", re.IGNORECASE)
 
 
-def in_full(number: str, word: re.Match[str]) -> str:
+def before_large(number: str, language: str) -> str:
+    """Return the value of a number before such a word, whose point may be followed by three digits: 1.235 billion."""
+    whole, point, part = number.partition(decimal_and_group(language)[0])
+    if point and len(whole) <= _MOST_DIGITS_BEFORE_LARGE and re.fullmatch(r"\d{3}", part):
+        return f"{whole}{POINT}{part}"
+    return value_of(number.translate(_FRACTIONS))
+
+
+def in_full(number: str, word: re.Match[str], language: str) -> str:
     """Return the digits of 1.5 or 1½ million; none if the number is too long before such a word, as a year may be."""
-    (whole, *decimals), zeros = value_of(number.translate(_FRACTIONS)).split(POINT), zeros_of(word)
+    (whole, *decimals), zeros = before_large(number, language).split(POINT), zeros_of(word)
     part = POINT.join(decimals)
-    if len(whole) > _MOST_DIGITS_BEFORE_LARGE or len(part) > zeros or len(decimals) > 1:
+    is_year = number.isdigit() and len(whole) > _MOST_DIGITS_BEFORE_LARGE  # unlike 1,375 million
+    if is_year or len(part) > zeros or len(decimals) > 1:
         return ""
     return str(int(whole + part.ljust(zeros, "0")))
 
@@ -48,7 +57,7 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
         if large and number != "1" and not in_myriads:
             return written_for(number, src_lang, tgt_lang) + large
         number = number.translate(_FRACTIONS)
-        return re.sub(PLAIN, lambda each: in_short(in_full(each[0], word), tgt_lang), number)
+        return re.sub(PLAIN, lambda each: in_short(in_full(each[0], word, src_lang), tgt_lang), number)
     if re.fullmatch(RANGE, text):
         return re.sub(PLAIN, lambda number: written_for(number[0], src_lang, tgt_lang), text)
     if not in_myriads:

@@ -58,9 +58,9 @@ _LARGE = {  # the words for a thousand, a million, 10**9 and 10**12 after a numb
             "it mila milion[ei](?:_di)? miliard[oi](?:_di)? bilion[ei](?:_di)?",
             "nl duizend miljoen miljard biljoen",
             "sv tusen miljoner|miljon miljarder|miljard biljoner|biljon",
-            rf"cs tisíc[eů]? mili[oó]n[yůu]?|mil{_STOP} miliard[ay]?|mld{_STOP} bili[oó]n[yůu]?",
-            "pl tysi(?:ąc[ea]?|ęcy) milion(?:y|ów|a)? miliard(?:y|ów|a)? bilion(?:y|ów|a)?",
-            "ru тысяч[аи]? миллион(?:а|ов)? миллиард(?:а|ов)? триллион(?:а|ов)?",
+            rf"cs tisíc[eů]?|tis{_STOP}? mili[oó]n[yůu]?|mil{_STOP} miliard[ay]?|mld{_STOP} bili[oó]n[yůu]?",
+            rf"pl tysi(?:ąc[ea]?|ęcy)|tys{_STOP}? milion(?:y|ów|a)?|mln miliard(?:y|ów|a)?|mld bilion(?:y|ów|a)?",
+            rf"ru тысяч[аи]?|тыс{_STOP}? миллион(?:а|ов)?|млн миллиард(?:а|ов)?|млрд триллион(?:а|ов)?",
         ),
     )
 }

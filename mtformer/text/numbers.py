@@ -28,9 +28,11 @@ RANGE = (  # 10-20, $5-$10, 5%–10%, 10:45-11:15, 10x15, 2 x 3 x 4, also 1, 2, 
     rf"(?!0x)(?:{PLAIN})(?:[%°]?[-–~～][$€£¥￥₹₽]?(?:{PLAIN})|(?: ?[x×] ?(?:{PLAIN})){{1,2}}|(?:, (?:{PLAIN})){{3,}})"
     rf"(?![-–~～.,．:'’]?\d| ?[x×] ?\d| \d/\d|{_SPACE}\d{{3}}(?!\d)|[十百千{_SIGNS}])"
 )
+ABOUT = "[多余餘]"  # 20多万 is more than 200,000
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
-    rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
+    rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}{ABOUT}?[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
 )
+ABOUT_MYRIADS = rf"\d{{1,15}}[十百千]?{ABOUT}[{_SIGNS}]"
 NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
 IN_MYRIADS = re.compile(
     rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>{_MULTIPLE})(?P<myriad>[{_SIGNS}]?)"
@@ -66,11 +68,13 @@ def find_numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a text in order; day, month and year of a date are three, 3万50 and 3-5万 none."""
     for match in NUMBER.finditer(text):
         if match["unclear"]:
+            if re.fullmatch(ABOUT_MYRIADS, match[0]):
+                yield Number(match.start(), match[0], value_of(re.sub(ABOUT, "", match[0])))
             continue
         parts = [(part.start(), part[0]) for part in DIGITS.finditer(text, *match.span())]
         is_date = len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4])
         if is_date and not match["myriads"]:
-            yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)
+            yield from (Number(start, digits, str(int(digits))) for start, digits in parts)
         else:
             yield Number(match.start(), match[0], value_of(match[0]))
 
@@ -79,10 +83,11 @@ def value_of(number: str) -> str:
     """Return the value of a number: thousands are joined; other parts, such as hours and minutes, stay apart."""
     if has_myriads(number):
         return str(value_of_myriads(number))
-    whole, *following = map(_ascii, DIGITS.findall(number if number[0].isdigit() else f"0{number}"))
+    first, _, last = re.sub("[:：]", ":", number if number[0].isdigit() else f"0{number}").partition(":")
+    whole, *following = map(_ascii, DIGITS.findall(first))
     while following and len(following[0]) == 3:
         whole += following.pop(0)
-    return POINT.join([whole, *following])
+    return POINT.join([whole, *following, *map(_ascii, DIGITS.findall(last))])
 
 
 def _ascii(digits: str) -> str:

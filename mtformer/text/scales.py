@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mtformer.text.beside_numbers import is_of_money
 from mtformer.text.entities import DISCOUNT, SLOT
-from mtformer.text.notation import large_word, zeros_of
+from mtformer.text.notation import before_large, large_word, zeros_of
 from mtformer.text.number_words import large_words
 from mtformer.text.numbers import POINT, Number, find_numbers
 
@@ -31,23 +31,28 @@ LARGE = re.compile(
 )  # any scale
 
 
-def values_in_full(text: str) -> Iterator[str]:
+def values_in_full(text: str, language: str) -> Iterator[str]:
     """Yield the values of the numbers before "million", m, 折 or the like."""
-    return (value for number in find_numbers(text) if (value := scaled_value(number, text)) is not None)
+    return (value for number in find_numbers(text) if (value := scaled_value(number, text, language)) is not None)
 
 
-def scaled_value(number: Number, text: str) -> str | None:
+def scaled_value(number: Number, text: str, language: str) -> str | None:
     """Return the value of a number with "million", m, 折 or the like after it; None if there is none."""
     match = ANY_SCALE.match(text, number.end)
-    whole, _, decimals = number.value.partition(POINT)
+    word = None if match else large_word(language, of_money=False).match(text, number.end)
+    whole, _, decimals = _value_before_large(number, language).partition(POINT)
     if text.startswith(DISCOUNT, number.end) and len(whole + decimals) <= 2:
         return str(100 - int((whole + decimals).ljust(2, "0")))
-    if match is None:
+    if match is None and word is None:
         return None
-    zeros = _ZEROS[(match[1] or match[2]).lower()]
+    zeros = _ZEROS[(match[1] or match[2]).lower()] if match else zeros_of(word) if word else 0
     if len(decimals) > zeros:
         return None
     return (whole + decimals.ljust(zeros, "0")).lstrip("0") or "0"  # of 0.5 million
+
+
+def _value_before_large(number: Number, language: str) -> str:
+    return before_large(number.text, language) if number.text[0].isdigit() else number.value
 
 
 def scales_of_slots(text: str, languages: Sequence[str]) -> Iterator[Number]:
@@ -64,9 +69,10 @@ def with_other_zeros(
     there = defaultdict[str, set[int]](set)
     scaled = [(number, *scale) for number in numbers if (scale := _zeros_after(number, text, languages[0]))[0]]
     for number in find_numbers(counterpart) if scaled else ():
-        there[number.value].add(_zeros_after(number, counterpart, languages[1])[0])
+        there[_value_before_large(number, languages[1])].add(_zeros_after(number, counterpart, languages[1])[0])
     for number, zeros, word in scaled:
-        if there[number.value] and not {0, zeros} & there[number.value]:
+        of_same = there[_value_before_large(number, languages[0])]
+        if of_same and not {0, zeros} & of_same:
             yield number._replace(text=number.text + word)
 
 

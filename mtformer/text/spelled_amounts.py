@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from mtformer.text.beside_numbers import HYPHEN, minus_before
 from mtformer.text.entities import FEW, FEW_VALUES, MANY, Entity, find_entities
 from mtformer.text.languages import base_language
+from mtformer.text.number_words import number_words
 from mtformer.text.numbers import POINT
 from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
-from mtformer.text.unit_words import find_unit_word, may_have_unit_word, unit_of
+from mtformer.text.unit_words import find_unit_word, may_have_unit_word, split_compounds, unit_of
 from mtformer.text.words import WORD
 
 _EN_DASH = "–"
+_CURRENCIES = {"US$": "$", "USD": "$", "EUR": "€", "¥": "JPY"}
+_PARTS_OF_HOURS = ("15", "30", "45", "90", "1.5", "1,5")  # half an hour
 _UNITS_OF_TIME = ("h", "min", "s")
 _ORDINAL_SIGN = "第"  # 第五公里 is the fifth kilometer
 _TO = ("to", "bis", "到", "至")  # between two numbers in words
@@ -39,7 +42,7 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks.
 
     Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count; of a range,
-    its second number does.
+    its second number does. A translation may write a unit as the sign of a currency, or in a compound: 20-minute.
     """
     amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
     if has_spelled_numbers(tgt_lang):
@@ -48,9 +51,25 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
     if not amounts:
         return []
+    translation = split_compounds(translation, tgt_lang)
     of_translation = (*find_entities(translation, tgt_lang), *spelled_amounts(translation, tgt_lang))
-    there = {entity.value.replace("½", f"{POINT}5") for entity in of_translation}
-    return [amount.text for amount in amounts if amount.value.replace("½", f"{POINT}5") not in there]
+    there = {_plain(entity.value) for entity in of_translation}
+    has_parts = number_words(tgt_lang).has_parts(translation.lower())
+    return [
+        amount.text
+        for amount in amounts
+        if _plain(amount.value) not in there and not (has_parts and _may_be_part_of_an_hour(amount))
+    ]
+
+
+def _plain(value: str) -> str:
+    """Return the value of an amount, the same for all signs of a currency."""
+    number, _, unit = value.replace("½", f"{POINT}5").partition(" ")
+    return f"{number} {_CURRENCIES.get(unit, unit)}"
+
+
+def _may_be_part_of_an_hour(amount: Entity) -> bool:
+    return amount.unit in _UNITS_OF_TIME and amount.number in _PARTS_OF_HOURS
 
 
 def spelled_amounts(text: str, language: str) -> Iterator[Entity]:

@@ -12,6 +12,7 @@ from mtformer.text.languages import base_language, is_written_with_spaces
 _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
+COMPOUND = re.compile("(?<=[0-9])-(?P<word>[A-Za-z]+)")  # a 20-minute walk
 _NO_MILLION = rf"(?!{GAP}mil\.)"  # of Czech, also at the end of a sentence
 # What does not follow, with and without spaces between words: 5 euro-zone, 1米8 and 两米八 (1.8 m, 2.8 m), 5米饭.
 _END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级半0-9一二两三四五六七八九])"}
@@ -63,6 +64,17 @@ def _pattern(language: str) -> re.Pattern[str]:
 def find_unit_word(text: str, end: int, language: str) -> re.Match[str] | None:
     """Find the word of a unit, and the space before it, after a number that ends at a place in a text."""
     return _pattern(language).match(text, end)
+
+
+def split_compounds(text: str, language: str) -> str:
+    """Write units in compounds as after numbers: 20 minutes for 20-minute."""
+    described = describe_units(language)
+
+    def apart(compound: re.Match[str]) -> str:
+        unit = described["units"].get(compound["word"])
+        return write_unit(unit, "", language) if unit in described["written"] else compound[0]
+
+    return COMPOUND.sub(apart, text)
 
 
 def may_have_unit_word(text: str, language: str) -> bool:
