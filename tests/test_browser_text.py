@@ -17,6 +17,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from test_amounts import AMOUNTS, CLOCKS, CODES, DATES, UNITS, UNITS_ELSEWHERE
 from test_guard import NUMBERS, OTHER_NUMBERS, SAME_NUMBERS
 from test_slots import IN_PLACE, STARTS
+from test_stand_ins import DATES as OF_DATES
 
 import mtformer.browser
 import mtformer.explain
@@ -306,7 +307,8 @@ def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[He
     units = [(pair.split("-"), text, translation, ()) for pair, text, _, translation in UNITS]
     numbers = [(pair.split("-"), source, translation, ()) for pair, source, translation in SAME_NUMBERS + OTHER_NUMBERS]
     numbers += [(languages[::-1], translation, source, ()) for languages, source, translation, _ in numbers]
-    for languages, source, translation, _ in [*NUMBERS, *numbers, *units]:
+    dates = [(pair.split("-"), source, translation, ()) for source, translation, pair, _ in OF_DATES]
+    for languages, source, translation, _ in [*NUMBERS, *numbers, *units, *dates]:
         cases.append([source, translation, *map(_language, languages)])
         texts = (source, translation, languages)
         guard, given = Guard(models["slots"][1], *languages), Translation(translation)

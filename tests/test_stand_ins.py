@@ -222,31 +222,43 @@ def test_a_month_that_no_stand_in_brings_back_is_noted(characters: Tokenizer) ->
     assert (found.text, found.flags) == ("It is on Juli 4.", ["numbers lost: June 4"])
 
 
-@pytest.mark.parametrize(
-    ("source", "translation", "languages", "lost"),
-    [
-        ("Am 28. August", "on the 28th of August", "de-en", False),
-        ("Am 28. August", "on Aug 28", "de-en", False),
-        ("Am 28. August", "on 8/28", "de-en", False),
-        ("Am 28. August", "on the 28th", "de-en", True),
-        ("on May 3", "am 3. Mai", "en-de", False),
-        ("on May 3", "5月3日", "en-zh", False),
-        ("on May 3", "3日", "en-zh", True),
-        ("on May 3", "五月三日", "en-zh", False),
-        ("on December 3", "十二月三日", "en-zh", False),
-        ("on May 3", "５月３日", "en-zh", False),
-        ("on May 3", "五人三日", "en-zh", True),
-        ("on January 3", "am 3. Jänner", "en-de", False),
-        ("on August 3", "le 3 aout", "en-fr", False),
-        ("on May 3", "any", "en-tlh", False),
-        ("in May 2020", "в мае 2020 года", "en-ru", False),
-        ("on May 3", "3 июня", "en-ru", True),
-        ("on May 3", "3 марта", "en-ru", True),
-        ("on March 3", "op 3 mrt", "en-nl", False),
-        ("on December 3, 1990", "3 XII 1990", "en-pl", False),
-        ("on January 3", "元月三日", "en-zh", False),
-    ],
-)
+DATES = [  # a text, a translation, their languages, and whether that lacks the date
+    ("Am 28. August", "on the 28th of August", "de-en", False),
+    ("Am 28. August", "on Aug 28", "de-en", False),
+    ("Am 28. August", "on 8/28", "de-en", False),
+    ("Am 28. August", "on the 28th", "de-en", True),
+    ("on May 3", "am 3. Mai", "en-de", False),
+    ("on May 3", "5月3日", "en-zh", False),
+    ("on May 3", "3日", "en-zh", True),
+    ("on May 3", "五月三日", "en-zh", False),
+    ("on December 3", "十二月三日", "en-zh", False),
+    ("on May 3", "５月３日", "en-zh", False),
+    ("on May 3", "五人三日", "en-zh", True),
+    ("on January 3", "am 3. Jänner", "en-de", False),
+    ("on August 3", "le 3 aout", "en-fr", False),
+    ("on May 3", "any", "en-tlh", False),
+    ("in May 2020", "в мае 2020 года", "en-ru", False),
+    ("on May 3", "3 июня", "en-ru", True),
+    ("on May 3", "3 марта", "en-ru", True),
+    ("on March 3", "op 3 mrt", "en-nl", False),
+    ("on December 3, 1990", "3 XII 1990", "en-pl", False),
+    ("on January 3", "元月三日", "en-zh", False),
+    ("on 2024-05-06", "am 6.5.2024", "en-de", False),
+    ("on 2024-05-06", "2024年6月5日", "en-zh", False),
+    ("on 2024-05-06", "on 8/6/2024", "en-tlh", True),
+    ("am 15.03.2024", "on 15 April 2024", "de-en", True),
+    ("am 24.12.2023", "on 24 November 2023", "de-en", True),
+    ("am 24.12.2023", "on Christmas Eve 2023", "de-en", False),
+    ("on 05/06/2024", "on 05/09/2024", "en-de", True),
+    ("on June 5, 2024", "le 5 juillet 2024", "en-fr", True),
+    ("on June 5, 2024", "le 5 juin 2024", "en-fr", False),
+    ("on July 5, 2024", "5. června 2024", "en-cs", True),
+    ("in June 2024", "v červnu 2024", "en-cs", False),
+    ("in July 2024", "v červenci 2024", "en-cs", False),
+]
+
+
+@pytest.mark.parametrize(("source", "translation", "languages", "lost"), DATES)
 def test_the_month_of_a_date_may_be_written_in_another_way(
     source: str, translation: str, languages: str, lost: bool
 ) -> None:

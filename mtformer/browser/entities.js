@@ -168,12 +168,37 @@ function monthOf({ groups }, { dates }) {
   return dates.months.findIndex((name) => name.toLowerCase().startsWith(found));
 }
 
-/** The dates of a text whose month its translation lacks: mtformer/text/dates.py. */
+/** The dates in digits with a year: as written, the year, and the day and the month in numerical order. */
+function datesInDigits(text) {
+  return Array.from(text.matchAll(DATE_IN_DIGITS), ([date]) => {
+    const parts = date.match(NUMBER_PARTS).map(asciiDigits);
+    const year = parts.find((part) => part.length === 4);
+    return { date, year, days: inNumericalOrder(parts.filter((part) => part !== year)) };
+  });
+}
+
+/** The dates with the name of a month, a day and a year, like those in digits. */
+function fullDates(text, language) {
+  return findDates(text, language)
+    .filter(({ groups: { year, day, last } }) => year && day && !last)
+    .map((date) => ({ year: date.groups.year, days: inNumericalOrder([date.groups.day, monthOf(date, language) + 1]) }));
+}
+
+function inNumericalOrder(numbers) {
+  return numbers.map(Number).sort((a, b) => a - b).join();
+}
+
+/** The dates of a text whose month its translation lacks, and those in digits that it has otherwise: mtformer/text/dates.py. */
 function lostDates(text, translation, src, tgt) {
-  if (!tgt.dates) return [];
   const written = Array.from(translation.toLowerCase().normalize("NFKD")).filter((part) => !isCombining(part)).join("");
-  const isLost = (date) => !inJavaScript(tgt.dates.shown[monthOf(date, src)]).test(written);
-  const lost = [...new Set(findDates(text, src).filter(isLost).map(([date]) => date))];
+  const isLost = (date) => tgt.dates && !inJavaScript(tgt.dates.shown[monthOf(date, src)]).test(written);
+  const there = [...datesInDigits(translation), ...fullDates(translation, tgt)];
+  const isOther = ({ year, days }) => {
+    const ofYear = there.filter((date) => date.year === year);
+    return ofYear.length > 0 && !ofYear.some((date) => date.days === days);
+  };
+  const others = datesInDigits(text).filter(isOther).map(({ date }) => date);
+  const lost = [...new Set([...others, ...findDates(text, src).filter(isLost).map(([date]) => date)])];
   return lost.filter((date) => !lost.some((other) => other !== date && other.includes(date)));
 }
 

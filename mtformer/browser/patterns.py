@@ -5,6 +5,7 @@ import re
 from mtformer.text import (
     beside_numbers,
     codes,
+    dates,
     entities,
     lost_names,
     lost_numbers,
@@ -34,6 +35,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("AND_A_HALF", lost_numbers.AND_A_HALF, ""),
     ("DECADE", lost_numbers.DECADE, "y"),
     ("CENTURY", lost_numbers.CENTURY, ""),
+    ("DATE_IN_DIGITS", dates.IN_DIGITS, "g"),
     ("DAY_AND_MONTH", lost_numbers.DATE, ""),
     ("DECADE_BEFORE", lost_numbers.DECADE_BEFORE, ""),
     ("DECADE_OF_CENTURY", lost_numbers.DECADE_OF_CENTURY, "y"),

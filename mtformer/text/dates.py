@@ -34,6 +34,10 @@ _IN_SHORT = {  # months that are not shortened to three letters, or declined in 
     "cs": {6: "cerv(?:en(?!e?c)|n)", 7: "cervene?c"},
     **{"ru": {5: "(?<![а-я])ма(?:[ияюе]|ем)(?![а-я])"}, "zh": {1: "[元一]月", 12: "[腊臘]月"}},
 }
+IN_DIGITS = re.compile(  # 2025-12-24, 24.12.2025, 12/24/2025
+    r"(?<![\d./-])(?:[12]\d{3}(?P<dash>[./-])\d{1,2}(?P=dash)\d{1,2}"
+    r"|\d{1,2}(?P<dot>[./-])\d{1,2}(?P=dot)[12]\d{3})(?![\d/-]|\.\d)"
+)
 _ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()
 _ENGLISH_VERBS = {"march", "may"}
 _NO_VERB = "(?!M(?:ay|AY|arch|ARCH) [A-Z])"  # not "iPhone 15 May Cost More"
@@ -154,14 +158,37 @@ def writes_date(value: str, language: str) -> bool:
 
 
 def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
-    """Return the dates whose month a translation lacks, also shortened, without accents, and in digits."""
-    dates, described = list(find_dates(source, src_lang)), describe_dates(tgt_lang)
-    if not dates or described is None:
+    """Return the dates whose month a translation lacks, also shortened, without accents, and in digits.
+
+    A date in digits is lost if the translation has another one of its year instead.
+    """
+    in_digits, described = list(_dates_in_digits(source)), describe_dates(tgt_lang)
+    dates = list(find_dates(source, src_lang)) if described else []
+    if not dates and not in_digits:
         return []
-    shown, written = described["shown"], folded(translation)
-    lost = [date for _, date, value in dates if not re.search(shown[int(value.split("-")[1]) - 1], written)]
+    there = [date[1:] for date in (*_dates_in_digits(translation), *_full_dates(translation, tgt_lang))]
+    years = {year for year, _ in there}
+    lost = [date for date, *value in in_digits if value[0] in years and tuple(value) not in there]
+    shown, written = described["shown"] if described else (), folded(translation)
+    lost += [date for _, date, value in dates if not re.search(shown[int(value.split("-")[1]) - 1], written)]
     distinct = dict.fromkeys(lost)
     return [date for date in distinct if not any(date != other and date in other for other in distinct)]
+
+
+def _dates_in_digits(text: str) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the dates in digits with a year: as written, the year, and the day and the month in numerical order."""
+    for date in IN_DIGITS.finditer(text):
+        parts = re.findall(r"\d+", date[0])
+        year = max(parts, key=len)
+        yield date[0], year, sorted(int(part) for part in parts if part != year)
+
+
+def _full_dates(text: str, language: str) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the dates with the name of a month, a day and a year, as :func:`_dates_in_digits` yields others."""
+    for _, date, value in find_dates(text, language):
+        year, month, day = value.split("-")
+        if year and day.isdigit():
+            yield date, year, sorted((int(month), int(day)))
 
 
 def write_date(value: str, language: str) -> str:
