@@ -66,7 +66,10 @@ _NUMBERED = "|".join(
     for word in "appendix article chapter clause equation exercise figure level paragraph release rule section step "
     "table version android java linux python ubuntu windows".split()
 )
-_NO_NAMES = "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|pH "  # but quantities
+_NO_NAMES = (  # but quantities, and days
+    "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|(?:pH|BMI|CI|CRP|EPS|GPA|HR|OR|RR|SD|TSH) "
+    "|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day "
+)
 _NAMED = (
     rf"(?<![{LATIN}])(?:"
     rf"(?:{_NUMBERED}|(?:[Aa]pp|[Aa]rt|[Cc]h|[Ee]qs?|[Ff]igs?|[Nn]o|[Ss]ec|[Tt]ab|[Vv]er)\.)[ \u00a0]\(?"  # Eq. (3.2)
