@@ -151,7 +151,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "4,7 % von 12%, um 5\u00a0%", ["4.7%", "12%", "5%"]),
     ("en-fr", "4.7% and 12 %, ₩50,000", ["4,7\u00a0%", "12\u00a0%", "50\u202f000\u00a0₩"]),
     ("zh-en", "20多万人, 30万人", ["300,000"]),
-    ("de-en", "1:43,21 und 1:03:30,5, um 9:30, 10:45, 11:30", ["1:43.21", "1:03:30.5", "9:30", "10:45", "11:30"]),
+    ("en-de", "1:43.21 and 1:03:30.5 at 9:30, John 3:16,17", ["1:43,21", "1:03:30,5", "9:30", "3:16"]),
     ("en-zh", "Minus 20 degrees Celsius, minus 5 °", ["-20摄氏度", "-5 °"]),
     ("en-de", "1.5m people, 20m users, a 1.5m wall", ["1,5 Millionen", "20 Millionen", "1,5m"]),
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
@@ -376,6 +376,7 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
 
 UNITS_ELSEWHERE = [  # languages, a text, and a translation with its amounts
     ("de-en", "20 Minuten zu Fuß, 24 Stunden", "A 20-minute walk, 24-hour"),
+    ("en-de", "a 20 minutes walk", "ein 20-Minuten-Spaziergang"),
     ("de-en", "2 Liter, 20 Euro", "A 2-liter bottle, a 20-euro bill"),
     ("en-de", "10 dollars, 5 million dollars", "10 US-Dollar, 5 Mio. US$"),
     ("zh-en", "200万美元，5000美元，100日元", "2 million US dollars, USD 5,000, ¥100"),
@@ -387,6 +388,17 @@ UNITS_ELSEWHERE = [  # languages, a text, and a translation with its amounts
 def test_a_unit_may_be_in_a_compound_or_a_sign(languages: str, text: str, translation: str) -> None:
     assert lost_words(text, translation, *languages.split("-")) == []
     assert lost_words(text, "9-mile", *languages.split("-"))
+
+
+@pytest.mark.parametrize("translation", ["The headquarters is 45 hours away.", "45 seconds on behalf of"])
+def test_another_unit_of_time_is_no_part_of_an_hour(translation: str) -> None:
+    assert lost_words("Die Zentrale ist 45 Minuten entfernt.", translation, "de", "en") == ["45 Minuten"]
+
+
+def test_a_number_of_thousands_of_digits_is_no_amount() -> None:
+    found = with_slots(f"1{',000' * 1_500} million", "en", "de")
+    assert found is not None
+    assert found.text.endswith(" million")
 
 
 @pytest.mark.parametrize(("languages", "text", "fillings", "translation"), UNITS)
@@ -420,7 +432,8 @@ def test_an_amount_is_written_as_in_the_target_language(languages: str, text: st
         ("en-de", "Only 3.5 of them, about 2.25", "Only 3,5 of them, about 2,25"),
         ("en-de", "In Berlin 3.5 million pay the USA 2.5 %.", "In Berlin 3,5 Millionen pay the USA 2,5 %."),
         ("en-de", "SEK 3.50, EUR 2.50 and NOK 1.5", "SEK 3,50, EUR 2,50 and NOK 1,5"),
-        ("en-de", "It has pH 7.4 (SD 1.5; 95% CI 1.2-3.4).", "It has pH 7,4 (SD 1,5; 95% CI 1,2-3,4)."),
+        ("en-de", "It has pH 7.4 (95% CI 1.2-3.4).", "It has pH 7,4 (95% CI 1,2-3,4)."),
+        ("en-de", "Ubuntu 20.04 OR 22.04, an SD 4.1 card", "Ubuntu 20.04 OR 22.04, an SD 4.1 card"),
         ("en-de", "On Monday 2.5 inches, Kernel 6.5", "On Monday 2,5 inches, Kernel 6.5"),
         ("en-de", "the Nokia 3.1 weighs 2.5 kg", "the Nokia 3.1 weighs 2,5 kg"),
         ("de-en", "Die Stadt Bonn hat 3.100 und Köln 1.250 davon", "Die Stadt Bonn hat 3,100 und Köln 1,250 davon"),

@@ -84,6 +84,9 @@ def test_descriptions_of_images_are_translated_at_their_places() -> None:
 
     content = word(build)
     assert units(content, "a.docx") == ["The dog <1/> runs.", 'A dog &amp; a "cat"']
+    main = parts(content)["word/document.xml"]
+    deleted = main.replace(b"<w:drawing>", b"<w:del><w:drawing>").replace(b"</w:drawing>", b"</w:drawing></w:del>")
+    assert units(with_part(content, "word/document.xml", deleted), "a.docx") == ["The dog <1/> runs."]
     written = parts(translated(content, "a.docx"))["word/document.xml"].decode()
     assert 'name="Picture 1" descr="A DOG &amp; A &quot;CAT&quot;"/>' in written
     assert written.index("THE DOG") < written.index("A DOG") < written.index("RUNS.")

@@ -249,6 +249,8 @@ DATES = [  # a text, a translation, their languages, and whether that lacks the 
     ("am 15.03.2024", "on 15 April 2024", "de-en", True),
     ("am 24.12.2023", "on 24 November 2023", "de-en", True),
     ("am 24.12.2023", "on Christmas Eve 2023", "de-en", False),
+    ("am 24.12.2023 und 31.12.2023", "on December 24 and December 31, 2023", "de-en", False),
+    ("from 12/24/2023 to 12/31/2023", "vom 24.12. bis 31.12.2023", "en-de", False),
     ("on 05/06/2024", "on 05/09/2024", "en-de", True),
     ("on June 5, 2024", "le 5 juillet 2024", "en-fr", True),
     ("on June 5, 2024", "le 5 juin 2024", "en-fr", False),

@@ -193,11 +193,12 @@ function lostDates(text, translation, src, tgt) {
   const written = Array.from(translation.toLowerCase().normalize("NFKD")).filter((part) => !isCombining(part)).join("");
   const isLost = (date) => tgt.dates && !inJavaScript(tgt.dates.shown[monthOf(date, src)]).test(written);
   const there = [...datesInDigits(translation), ...fullDates(translation, tgt)];
+  const inDigits = datesInDigits(text);
   const isOther = ({ year, days }) => {
-    const ofYear = there.filter((date) => date.year === year);
-    return ofYear.length > 0 && !ofYear.some((date) => date.days === days);
+    const [ofYear, own] = [there, inDigits].map((dates) => dates.filter((date) => date.year === year));
+    return ofYear.length >= own.length && !ofYear.some((date) => date.days === days); // December 24 and 31, 2023 has only one
   };
-  const others = datesInDigits(text).filter(isOther).map(({ date }) => date);
+  const others = inDigits.filter(isOther).map(({ date }) => date);
   const lost = [...new Set([...others, ...findDates(text, src).filter(isLost).map(([date]) => date)])];
   return lost.filter((date) => !lost.some((other) => other !== date && other.includes(date)));
 }
@@ -217,7 +218,10 @@ function lostAmounts(text, translation, src, tgt) {
   const there = new Set([...numbersAndCodes(apart, tgt), ...spelledAmounts(apart, tgt)].map(plainAmount));
   const hasParts = new NumberWords(tgt).haveParts(apart.toLowerCase());
   const mayBePart = ({ number, clock, unit }) => UNITS_OF_TIME.includes(unit) && PARTS_OF_HOURS.includes(number ?? clock);
-  const isLost = (amount) => !there.has(plainAmount(amount)) && !(hasParts && mayBePart(amount));
+  const numberOf = (value) => value.split(" ")[0];
+  const numbers = new Set(Array.from(there, numberOf));
+  const isPart = (amount) => hasParts && mayBePart(amount) && !numbers.has(numberOf(amount.value));
+  const isLost = (amount) => !there.has(plainAmount(amount)) && !isPart(amount);
   return amounts.filter(isLost).map((amount) => amount.text);
 }
 
@@ -229,9 +233,9 @@ function plainAmount({ value = "" }) {
 
 /** Writes units in compounds as after numbers: 20 minutes for 20-minute. */
 function splitCompounds(text, { unit_words: words }) {
-  return text.replace(COMPOUND, (compound, word) => {
+  return text.replace(UNIT_IN_COMPOUND, (compound, word, hyphen) => {
     const unit = Object.hasOwn(words.units, word) ? words.units[word] : null;
-    return unit && unit in words.written ? writeUnit(unit, "", words) : compound;
+    return unit && unit in words.written ? writeUnit(unit, "", words) + hyphen.replace("-", " ") : compound;
   });
 }
 

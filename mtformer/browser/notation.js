@@ -65,7 +65,7 @@ function inFull(number, word, language) {
   const [[whole, ...decimals], zeros] = [beforeLarge(number, language).split(POINT), zerosOf(word)];
   const part = decimals.join(POINT);
   const isYear = /^\p{Nd}+$/u.test(number) && whole.length > MOST_DIGITS_BEFORE_LARGE; // unlike 1,375 million
-  if (isYear || part.length > zeros || decimals.length > 1) return null;
+  if (isYear || whole.length > MOST_DIGITS || part.length > zeros || decimals.length > 1) return null;
   return (whole + part.padEnd(zeros, "0")).replace(/^0+(?=.)/, "");
 }
 

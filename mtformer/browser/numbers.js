@@ -118,7 +118,8 @@ function lostNumbers(source, translation, src, tgt) {
   const isSure =
     Object.keys(tgt.number_words.stems).length > 0 || missingNumbers(translation, source, tgt, src).length > 0;
   const countsOnes = isSure && spellsOutAnother(source, translation, src, tgt);
-  const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number, source, countsOnes));
+  const isCounted = countedIn(source, countsOnes);
+  const isLost = (number) => !mayBeAWord(number) || (isSure && isCounted(number));
   return textsOf(lost.filter(isLost));
 }
 
@@ -161,12 +162,17 @@ function spellsOutAnother(source, translation, src, tgt) {
   return Array.from({ length: LARGEST_SPELLED_OUT - 1 }, (_, place) => place + 2).some(isMadeUp);
 }
 
-/** Whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7. */
-function isCounted({ start, end, text: written, value }, text, countsOnes) {
-  const isMany = Number(value) > 1 || countsOnes || !/^\p{Nd}+$/u.test(written); // as in 1 million
-  const isAttached = ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) || matchAt(ATTACHED_AFTER, text, end);
-  const isInside = ({ 0: range, index }) => index <= start && start < index + range.length;
-  return isMany && (!isAttached || Array.from(text.matchAll(RANGE_OF_SMALL)).some(isInside));
+/** Returns whether a small number of a text is more than an article, and no part of a date, a code or a fraction: 24/7. */
+function countedIn(text, countsOnes) {
+  const inRanges = new Set();
+  for (const { 0: range, index } of text.matchAll(SMALL_RANGE))
+    for (let place = index; place < index + range.length; place++) inRanges.add(place);
+  const months = new Set(Array.from(text.matchAll(MONTH_IN_DIGITS), ({ index }) => index));
+  return ({ start, end, text: written, value }) => {
+    const isMany = Number(value) > 1 || countsOnes || !/^\p{Nd}+$/u.test(written); // as in 1 million
+    const isApart = !ATTACHED_BEFORE.test(text.slice(Math.max(0, start - 2), start)) && matchAt(ATTACHED_AFTER, text, end) === null;
+    return isMany && !months.has(start) && (isApart || inRanges.has(start));
+  };
 }
 
 function matchAt(sticky, text, place) {
@@ -253,8 +259,8 @@ class Counterpart {
   constructor(text, counterpart, values, language, counterpartLanguage) {
     const words = new NumberWords(counterpartLanguage);
     Object.assign(this, { text, language, counterpart: counterpart.toLowerCase(), words });
-    const own = numbersOf(text, language).map(({ value }) => value);
-    this.hasOthers = findSpelledNumbers(counterpart, counterpartLanguage).some(({ value }) => !own.includes(value));
+    const ofText = numbersOf(text, language).map(({ value }) => value);
+    this.hasOthers = findSpelledNumbers(counterpart, counterpartLanguage).some(({ value }) => !ofText.includes(value));
     const said = findSpokenTimes(counterpart, counterpartLanguage, true);
     this.timesSaid = said.map(({ value }) => minutesOf(...value.split(":")));
     this.hasDates = language.has_ordinals;
@@ -262,12 +268,14 @@ class Counterpart {
     this.hasCenturies = CENTURY.test(text) || CENTURY.test(counterpart);
     const inFull = findNumbers(counterpart).map((number) => scaledValue(number, counterpart, counterpartLanguage));
     const ofDates = values.filter((value) => value.length === 2).map((value) => value.replace(/^0+/, "")); // 06/05/2024
-    const ofNumerals = Array.from(counterpart.matchAll(ROMAN), ([, tens, ones]) => String(10 * tens.length + ONES.indexOf(ones)));
+    const own = romanNumbers(text);
+    const ofNumerals = romanNumbers(counterpart).filter((value) => !own.includes(value));
     const others = [...inFull.filter((value) => value !== null), ...ofDates, ...ofNumerals];
     this.values = new Set([...values.map(withoutIdleZeros), ...others]);
     if (!this.hasClock && !(counterpartLanguage.has_ordinals && DAY_AND_MONTH.test(counterpart))) return;
-    for (const part of values.flatMap((value) => value.split(POINT).slice(0, 2)))
-      if (part.length <= 3) this.values.add(String(Number(part)));
+    const parts = values.flatMap((value) => value.split(POINT).slice(0, 2)).filter((part) => part.length <= 2);
+    const scores = findNumbers(counterpart).filter((number) => number.text.includes(":"));
+    for (const part of [...parts, ...scores.flatMap(({ value }) => value.split(POINT))]) this.values.add(String(Number(part)));
   }
 
   /** Whether the counterpart has a number that it lacks as it is written. */
@@ -319,6 +327,11 @@ class Counterpart {
     const isAnother = this.hasOthers && number > LARGEST_SPELLED_OUT; // thirty-five, of which 53 has all the words
     return !isAnother && this.words.mayBeIn(this.counterpart, number);
   }
+}
+
+/** The values of Roman numerals, as in World War II. */
+function romanNumbers(text) {
+  return Array.from(text.matchAll(ROMAN), ([, tens, ones]) => String(10 * tens.length + ONES.indexOf(ones)));
 }
 
 /** A value without zeros that say nothing: 8·3 for 08:30, and 2 for 2.00; 007 is not 7. */

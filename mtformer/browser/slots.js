@@ -2,7 +2,7 @@
 // Slots: characters that stand for a number, a code or a name, which a translation keeps: mtformer/text/slots.py and
 // names.py.
 
-const ENGLISH = "en";
+const [ENGLISH, FRENCH] = ["en", "fr"];
 const SLOT = /[\ue000-\ue00f]/g;
 const FIRST_OF_NAMES = "\ue00c";
 const LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"; // of languages that separate words
@@ -74,8 +74,7 @@ class SlotMaker {
     const written = text.replace(number, () => inTarget).replace(MINUS, "-");
     if (!number || WITH_MYRIADS.includes(this.tgt.base)) return written;
     let plain = inAscii(written).replace(new RegExp(DASH.source, "gu"), "");
-    if (this.tgt.has_spaced_groups || this.tgt.base === ENGLISH)
-      plain = plain.replace(BEFORE_PERCENT, this.tgt.base === ENGLISH ? "" : "\u00a0");
+    if ([ENGLISH, FRENCH].includes(this.tgt.base)) plain = plain.replace(BEFORE_PERCENT, this.tgt.base === ENGLISH ? "" : "\u00a0");
     if (this.tgt.has_signs_behind) return plain.replace(IN_FRONT, "$<before>$<amount>\u00a0$<sign>");
     return this.tgt.base === ENGLISH ? plain.replace(BEHIND, "$<before>$<sign>$<amount>") : plain;
   }

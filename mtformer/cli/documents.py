@@ -63,7 +63,7 @@ class DocumentOptions(Options):
         Raises:
             UserError: one of ``refused`` is given, a document cannot be read, or its translation would
                 replace another file.
-            MtformerError: a document cannot be written.
+            MtformerError: a document cannot be written; or, at the end, documents could not be read, and were skipped.
         """
         from mtformer.translate.documents.job import translate_documents
         from mtformer.translate.documents.seam import Settings

@@ -67,7 +67,7 @@ _NUMBERED = "|".join(
     "table version android java linux python ubuntu windows".split()
 )
 _NO_NAMES = (  # but quantities, and days
-    "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|(?:pH|BMI|CI|CRP|EPS|GPA|HR|OR|RR|SD|TSH) "
+    "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|(?:pH|BMI|CI|CRP|EPS|GPA|RR|TSH) "
     "|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day "
 )
 _NAMED = (

@@ -7,7 +7,7 @@ GAP = "[ \u00a0\u202f]?"  # before a unit
 LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
 CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
 # {{user}}, ${first}, {0}, %1$s
-PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%(?:\d\$)?[sd@](?![{LATIN}])"
+PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%(?:\d{{1,2}}\$)?[sd@](?![{LATIN}])"
 _NO_URL = r"\s<>\"'\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"  # also what is Chinese
 _TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also words, and a space may be missing
 _EXTENSION = (

@@ -1,6 +1,7 @@
 """Dates with the name of a month, and how other languages write them: 24. Dezember 2025 for December 24, 2025."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -167,8 +168,9 @@ def lost_dates(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     if not dates and not in_digits:
         return []
     there = [date[1:] for date in (*_dates_in_digits(translation), *_full_dates(translation, tgt_lang))]
-    years = {year for year, _ in there}
-    lost = [date for date, *value in in_digits if value[0] in years and tuple(value) not in there]
+    of_year = Counter(year for year, _ in there)
+    of_year.subtract(year for _, year, _ in in_digits)  # December 24 and 31, 2023 has only one
+    lost = [date for date, year, days in in_digits if of_year[year] >= 0 and (year, days) not in there]
     shown, written = described["shown"] if described else (), folded(translation)
     lost += [date for _, date, value in dates if not re.search(shown[int(value.split("-")[1]) - 1], written)]
     distinct = dict.fromkeys(lost)

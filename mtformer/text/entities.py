@@ -63,12 +63,12 @@ _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 
     r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
     r"|(?:\+\d{1,3} ?)?\((?:0|0?\d{2,4})\)[ /-]?\d{2,}(?:[ /-]\d{2,}|-\d){1,4}(?![\d:])"
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
-    r"|(?:\+\d{1,3} ?|(?<![\d.,:/-])0)\d(?:[ .]\d{2}){4}(?!\d|[ .,:/-]\d)"  # 06 12 34 56 78
+    r"|(?:\+\d{1,3} ?|(?<![\d.,:/-])(?<!\d[ .])0)[1-9](?:[ .]\d{2}){4}(?!\d|[ .,:/-]\d)"  # 06 12 34 56 78
 )
-_TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2})?(?:[.,]\d{1,3})?"  # also 1:43.21 of an athlete
+_TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2}(?:[.,]\d{1,3})?|\.\d{1,3})?"  # also 1:43.21, but not John 3:16,17
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
 _NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
-_ENGLISH = "en"
+_ENGLISH, _FRENCH = "en", "fr"
 _MONTH, DISCOUNT = "月", "折"  # 8折 is 20% off
 FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{CODES})|(?P<phone>{_PHONE})"
@@ -144,7 +144,7 @@ class Entity(NamedTuple):
         if not self.number or base_language(tgt_lang) in WITH_MYRIADS:
             return written
         written = DASH.sub("", written.translate(AS_ASCII))
-        if has_spaced_groups(tgt_lang):
+        if base_language(tgt_lang) == _FRENCH:
             written = BEFORE_PERCENT.sub("\u00a0", written)
         if has_signs_behind(tgt_lang):
             return IN_FRONT.sub("\\g<before>\\g<amount>\u00a0\\g<sign>", written)

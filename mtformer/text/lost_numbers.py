@@ -30,7 +30,7 @@ _SPACED = re.compile(GROUPS)
 CLOCK = re.compile(
     r"\d ?(?:[ap]\.?m\b|uhr|o['’]clock|h\b|[:：点點时時])|\b(?:uhr|o['’]clock|noon|midnight)\b", re.IGNORECASE
 )
-DECADE = re.compile(r"['’]?s\b|ern?\b|年代|\. ?l[eé]t|-?tal|-[еых]+\b")
+DECADE = re.compile(r"['’]?s\b|ern?\b|年代|\. ?l[eé]t(?:a|ech)?\b|-?talet\b|-[еых]+\b")
 DECADE_BEFORE = re.compile(r"(?:années|años|anos|anni|jaren|lata(?:ch)?)[ \u00a0]['’]?$")
 DECADE_OF_CENTURY = re.compile(r"世[纪紀](\d0)年代")
 CENTURY = re.compile(r"00(?:-?tal|-?lu[kv]u|s\b)")  # the 1800s, på 1800-talet: the 19th century
@@ -45,9 +45,10 @@ _LONGEST_OF_DECADE = 10  # characters: "années '"
 _MOST_DIGITS = 15  # of a number that is written otherwise
 _MOST_MISSING = 40  # numbers that are looked for as words; text has fewer
 ATTACHED_BEFORE = re.compile(r"[A-Za-z_]-?$|/$|\d[.-]$")
-ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d|\. [12]\d{3}(?!\d)")
-RANGE = re.compile(r"(?<![\w.,:/-])\d{1,2}-\d{1,2}(?![\w:/-]|[.,]\d)")
-ROMAN = re.compile(r"(?<!\w)(?=[IVX]{2}|[VX]e)(X{0,3})(IX|IV|V?I{0,3})(?:e|ème|th)?(?!\w)")
+ATTACHED_AFTER = re.compile(r"[A-Z/月]|x\d|-[A-Z]|[.-]\d")
+SMALL_RANGE = re.compile(r"(?<![\w.,:/-])(?!9-11|7-11|24-7|10-4)\d{1,2}-\d{1,2}(?![\w:/-]|[.,]\d)")
+MONTH_IN_DIGITS = re.compile(r"(?<=\d\. )\d{1,2}(?=\. [12]\d{3}(?!\d))")  # 5. 6. 1990
+ROMAN = re.compile(r"(?<!\w)(?=[IVX]{2}|[VX]e siècle)(X{0,3})(IX|IV|V?I{0,3})(?:e|ème|th)?(?!\w)")
 
 
 def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> list[str]:
@@ -61,7 +62,8 @@ def lost_numbers(source: str, translation: str, languages: Sequence[str]) -> lis
     uncounted = [number for number in lost if number.may_be_a_word]
     if uncounted and (number_words(languages[1]) or _missing_in(source, translation, languages[::-1])):
         counts_ones = _spells_out_another(source, translation, languages)
-        uncounted = [number for number in uncounted if not _is_counted(number, source, counts_ones=counts_ones)]
+        small = set(_counted(source, uncounted, counts_ones=counts_ones))
+        uncounted = [number for number in uncounted if number not in small]
     starts = {number.start for number in uncounted}
     counted = [number for number in lost if number.start not in starts]
     return [number.text for number in sorted([*counted, *_missing_times(source, translation, languages)])]
@@ -109,13 +111,16 @@ def _spells_out_another(source: str, translation: str, languages: Sequence[str])
     )
 
 
-def _is_counted(number: Number, text: str, *, counts_ones: bool) -> bool:
-    """Tell whether a small number is more than an article, and no part of a code or a fraction, as in mp3 and 24/7."""
-    if int(number.value) <= 1 and number.text.isdigit() and not counts_ones:  # unlike that of 1 million
-        return False
-    before = text[max(0, number.start - 2) : number.start]
-    is_attached = ATTACHED_BEFORE.search(before) or ATTACHED_AFTER.match(text, number.end)
-    return not is_attached or any(range_.start() <= number.start < range_.end() for range_ in RANGE.finditer(text))
+def _counted(text: str, numbers: Iterable[Number], *, counts_ones: bool) -> Iterator[Number]:
+    """Yield those of small numbers that are more than articles, and no parts of a date, a code or a fraction: 24/7."""
+    in_ranges = {place for range_ in SMALL_RANGE.finditer(text) for place in range(*range_.span())}
+    months = {month.start() for month in MONTH_IN_DIGITS.finditer(text)}
+    for number in numbers:
+        is_many = int(number.value) > 1 or counts_ones or not number.text.isdigit()  # as in 1 million
+        before = text[max(0, number.start - 2) : number.start]
+        is_apart = not ATTACHED_BEFORE.search(before) and not ATTACHED_AFTER.match(text, number.end)
+        if is_many and number.start not in months and (is_apart or number.start in in_ranges):
+            yield number
 
 
 def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[Number]:
@@ -141,7 +146,7 @@ def _missing_in(counterpart: str, text: str, languages: Sequence[str]) -> list[N
         other = _Counterpart(text, counterpart, +there, *languages)
         lost += (number for number in unmatched if not other.has_otherwise(number))
     if is_known and not LARGE.search(counterpart.lower()):  # 2千 is not 2
-        lost += [*_without_scale(numbers, text, languages[0], there), *scales]
+        lost += [*_with_lost_scale(numbers, text, languages[0], there), *scales]
     lost += with_other_zeros(numbers, text, counterpart, languages)
     return sorted({number.start: number for number in lost}.values())
 
@@ -173,7 +178,7 @@ def _unmatched(numbers: Sequence[Number], there: Counter[str]) -> list[Number]:
     return unmatched[::-1]
 
 
-def _without_scale(numbers: Iterable[Number], text: str, language: str, there: Iterable[str]) -> Iterator[Number]:
+def _with_lost_scale(numbers: Iterable[Number], text: str, language: str, there: Iterable[str]) -> Iterator[Number]:
     """Yield the numbers before "million" and the like, with that word, whose digits in full are not ``there``."""
     values = {None, *there, *map(_plain, there)}
     for number in numbers:
@@ -211,9 +216,11 @@ class _Counterpart:
         self._has_centuries = any(map(CENTURY.search, (text, counterpart)))
         self._values = {*map(_plain, values), *values_in_full(counterpart, counterpart_lang)}
         self._values |= {value.lstrip("0") for value in values if len(value) == 2}  # 06/05/2024
-        self._values |= {_value_of_roman(*numeral.groups()) for numeral in ROMAN.finditer(counterpart)}
+        self._values |= set(_roman_numbers(counterpart)).difference(_roman_numbers(text))
         if self._has_clock or (has_full_stops_in_ordinals(counterpart_lang) and DATE.search(counterpart)):
-            self._values |= {str(int(part)) for value in values for part in value.split(POINT)[:2] if len(part) <= 3}
+            parts = {part for value in values for part in value.split(POINT)[:2] if len(part) <= 2}
+            scores = (number.value for number in find_numbers(counterpart) if ":" in number.text)
+            self._values |= {str(int(part)) for part in parts.union(*(score.split(POINT) for score in scores))}
 
     def has_otherwise(self, number: Number) -> bool:
         """Tell whether the counterpart has a number that it lacks as it is written."""
@@ -286,5 +293,6 @@ def _plain(value: str) -> str:
     return f"{whole.lstrip('0') or '0'}{POINT}{part.rstrip('0')}".rstrip(POINT)
 
 
-def _value_of_roman(tens: str, ones: str) -> str:
-    return str(10 * len(tens) + _ONES[ones])
+def _roman_numbers(text: str) -> Iterator[str]:
+    """Yield the values of Roman numerals, as in World War II."""
+    return (str(10 * len(tens) + _ONES[ones]) for tens, ones in ROMAN.findall(text))

@@ -15,6 +15,7 @@ AS_ASCII = str.maketrans(
 _FRACTIONS = str.maketrans({"¼": ".25", "½": ".5", "¾": ".75"})  # of a million
 _MOST_DIGITS_BEFORE_LARGE = 3  # before "million": 2010 is a year
 LONG = re.compile(r"^\d{5,}$")  # a number that is written with separators or "million"; four digits may be a year
+_MOST_DIGITS = 15  # of what may be read as one number
 _ZEROS = 3  # that each of the words stands for more than the one before
 
 
@@ -38,7 +39,7 @@ def in_full(number: str, word: re.Match[str], language: str) -> str:
     (whole, *decimals), zeros = before_large(number, language).split(POINT), zeros_of(word)
     part = POINT.join(decimals)
     is_year = number.isdigit() and len(whole) > _MOST_DIGITS_BEFORE_LARGE  # unlike 1,375 million
-    if is_year or len(part) > zeros or len(decimals) > 1:
+    if is_year or len(whole) > _MOST_DIGITS or len(part) > zeros or len(decimals) > 1:
         return ""
     return str(int(whole + part.ljust(zeros, "0")))
 

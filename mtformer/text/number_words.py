@@ -38,8 +38,9 @@ STEMS = {
     "de": _GERMAN | {10**6: "million", 10**9: "milliarde"},
     "zh": _CHINESE,
 }
+_NO_HALF = "".join(f"(?<!{word})" for word in ("des", "wes", "inner", "außer", "ober", "unter"))  # deshalb
 PARTS = {  # of an hour or of another unit
-    **{"en": "half|quarter|[¼½¾]", "de": "halb|hälfte|viertel|[¼½¾]", "zh": "[半刻¼½¾]"},
+    **{"en": "(?<![a-z])(?:half|quarter)|[¼½¾]", "de": f"{_NO_HALF}halb|hälfte|viertel|[¼½¾]", "zh": "[半刻¼½¾]"},
     **{"fr": "moitié|demi|quart|[¼½¾]", "cs": "polovin|půl|čtvrt|[¼½¾]"},
 }
 

@@ -32,7 +32,7 @@ ABOUT = "[多余餘]"  # 20多万 is more than 200,000
 UNCLEAR_MYRIADS = (  # also 3-5万, which is 30,000 to 50,000; tried after the others
     rf"(?:\d[\d.,．]{{0,20}}[-–~～至到或])?\d[\d.,．十百千]{{0,20}}{ABOUT}?[{_SIGNS}][\d.,．十百千{_SIGNS}]*"
 )
-ABOUT_MYRIADS = rf"\d{{1,15}}[十百千]?{ABOUT}[{_SIGNS}]"
+ABOUT_MYRIADS = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,15}})(?:[.．]\d{{1,15}})?[十百千]?{ABOUT}[{_SIGNS}]"
 NUMBER = re.compile(rf"(?P<myriads>{SHORT_MYRIADS}|{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|{PLAIN}")
 IN_MYRIADS = re.compile(
     rf"(?P<whole>[\d,]+)(?:[.．](?P<decimals>\d+))?(?P<multiple>{_MULTIPLE})(?P<myriad>[{_SIGNS}]?)"
@@ -74,7 +74,7 @@ def find_numbers(text: str) -> Iterator[Number]:
         parts = [(part.start(), part[0]) for part in DIGITS.finditer(text, *match.span())]
         is_date = len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4])
         if is_date and not match["myriads"]:
-            yield from (Number(start, digits, str(int(digits))) for start, digits in parts)
+            yield from (Number(start, digits, str(int(_ascii(digits)))) for start, digits in parts)
         else:
             yield Number(match.start(), match[0], value_of(match[0]))
 

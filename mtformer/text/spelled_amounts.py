@@ -54,11 +54,13 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     translation = split_compounds(translation, tgt_lang)
     of_translation = (*find_entities(translation, tgt_lang), *spelled_amounts(translation, tgt_lang))
     there = {_plain(entity.value) for entity in of_translation}
+    numbers = {value.partition(" ")[0] for value in there}
     has_parts = number_words(tgt_lang).has_parts(translation.lower())
     return [
         amount.text
         for amount in amounts
-        if _plain(amount.value) not in there and not (has_parts and _may_be_part_of_an_hour(amount))
+        if _plain(amount.value) not in there
+        and not (has_parts and _may_be_part_of_an_hour(amount) and amount.value.partition(" ")[0] not in numbers)
     ]
 
 

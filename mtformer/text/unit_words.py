@@ -12,7 +12,7 @@ from mtformer.text.languages import base_language, is_written_with_spaces
 _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
-COMPOUND = re.compile("(?<=[0-9])-(?P<word>[A-Za-z]+)")  # a 20-minute walk
+UNIT_IN_COMPOUND = re.compile("(?<=[0-9])-(?P<word>[A-Za-z]+)(?P<hyphen>-?)")  # a 20-minute walk
 _NO_MILLION = rf"(?!{GAP}mil\.)"  # of Czech, also at the end of a sentence
 # What does not follow, with and without spaces between words: 5 euro-zone, 1米8 and 两米八 (1.8 m, 2.8 m), 5米饭.
 _END = {True: "(?![’'-]?[A-Za-z0-9_\u00c0-\u024f])", False: "(?![饭粒色兰拉朗隆级半0-9一二两三四五六七八九])"}
@@ -72,9 +72,10 @@ def split_compounds(text: str, language: str) -> str:
 
     def apart(compound: re.Match[str]) -> str:
         unit = described["units"].get(compound["word"])
-        return write_unit(unit, "", language) if unit in described["written"] else compound[0]
+        is_known = unit in described["written"]
+        return write_unit(unit, "", language) + " " * len(compound["hyphen"]) if is_known else compound[0]
 
-    return COMPOUND.sub(apart, text)
+    return UNIT_IN_COMPOUND.sub(apart, text)
 
 
 def may_have_unit_word(text: str, language: str) -> bool:

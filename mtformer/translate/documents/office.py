@@ -9,7 +9,7 @@ from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import attribute_block
 from mtformer.translate.documents.inline import Text
-from mtformer.translate.documents.markup_tokens import MarkupSource
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.runs import Dialect, paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 
@@ -47,6 +47,7 @@ _EXCEL = (
     (r"xl/worksheets/sheet\d*\.xml", _SHEET),
     (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
+_DELETED = ("w:del", "w:moveFrom")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -94,9 +95,12 @@ def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, hea
 
 
 def _descriptions(source: MarkupSource) -> Iterator[Block]:
-    """Yield the descriptions of images and other drawings."""
-    for _, name, start, end in source.tokens:
-        if name.endswith((":docPr", ":cNvPr")):
+    """Yield the descriptions of images and other drawings, except deleted ones."""
+    deleted = -1  # the last token of a deleted element
+    for number, (kind, name, start, end) in enumerate(source.tokens):
+        if name in _DELETED and kind is TokenKind.START:
+            deleted = max(deleted, source.end(number))
+        elif number > deleted and name.endswith((":docPr", ":cNvPr")):
             for attribute, begin, stop in source.attribute_spans(start, end):
                 if attribute in ("descr", "title"):
                     yield from attribute_block(source, (begin, stop))
