@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,8 @@ from mtformer.data.clean.filters import Filters, reason_of
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import StoredText, identity_of, pack, stored_text, unpack
 from mtformer.data.tokens import Corpus, Encoder, TokenStore, Variation
-from mtformer.support.cache import from_cache, make_room
-from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.cache import from_cache
+from mtformer.support.errors import UserError
 from mtformer.support.files import write_folder_atomically
 from mtformer.support.processes import workers
 from mtformer.support.processes.ranks import Ranks
@@ -370,7 +369,7 @@ def folders(own_cache: Path) -> list[Path]:
 
 def damages(folder: Path) -> Iterator[None]:
     """Damage each file of a folder in several ways; undo each before the next."""
-    for file in sorted(set(folder.iterdir()) - set(folder.glob("*.use"))):
+    for file in sorted(folder.iterdir()):
         kept = file.read_bytes()
         middle = len(kept) // 2
         for damaged in (None, b"", kept[:middle], kept[:middle] + bytes([kept[middle] ^ 4]) + kept[middle + 1 :]):
@@ -471,77 +470,6 @@ def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to
     assert "No space left on device; name another folder with $XDG_CACHE_HOME" in result.stderr
     assert folders(own_cache) == []
     monkeypatch.undo()
-
-
-@pytest.fixture
-def disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets how many bytes a disk has room for, on which the cache is alone; it writes as many of a portion as fit."""
-    size = 2**40
-    open_path = Path.open
-
-    class File(FileIO):
-        def write(self, portion: Any) -> int:
-            room = size - sum(path.stat().st_size for path in own_cache.rglob("*") if path.is_file())
-            if room <= 0:
-                raise OSError(28, "No space left on device")
-            return super().write(portion[:room])
-
-    def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        return File(path, "w") if kwargs.get("buffering") == 0 else open_path(path, mode, *args, **kwargs)
-
-    def resized(n_bytes: int) -> None:
-        nonlocal size
-        size = n_bytes
-
-    monkeypatch.setattr(Path, "open", opened)
-    return resized
-
-
-def size_of(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir())
-
-
-def test_on_a_full_disk_the_least_recently_used_folders_that_no_process_uses_are_removed(
-    tmp_path: Path, own_cache: Path, tokenizer: Tokenizer, disk: Callable[[int], None], n_reads: Counter[str]
-) -> None:
-    def text(name: str, pairs: Sequence[SentencePair]) -> ParallelText:
-        return text_of(tsv(tmp_path / f"{name}.tsv", pairs))
-
-    in_use = stored_text(text("used", PAIRS[:-1]))
-    used = own_cache / "text" / in_use.key
-    old, newer, newest = (own_cache / "text" / stored_text(text(str(n), PAIRS[n:])).key for n in (1, 2, 3))
-    corpus_of(in_use, tokenizer)
-    [tokens] = (own_cache / "tokens").iterdir()
-    left_behind = own_cache / "tokens" / ".killed.tmp"
-    left_behind.mkdir()
-    (left_behind / "src").write_bytes(b"half")
-    for age, folder in enumerate((used, left_behind, old, tokens, newer, newest)):
-        os.utime(folder, (age, age))
-    disk(sum(map(size_of, folders(own_cache))))
-
-    pairs = (PAIRS * 3)[:680]  # as much as ``old``, ``tokens`` and half of ``newer``
-    assert [*stored_text(text("new", pairs))] == pairs
-    assert n_reads[f"{tmp_path}/new.tsv"] == 1
-    assert [folder.exists() for folder in (left_behind, old, tokens, newer)] == [False] * 4
-    assert used.exists() and newest.exists() and [*in_use] == PAIRS[:-1]
-
-    disk(0)
-    kept = stored_text(text("used", PAIRS[:-1]))
-    with pytest.raises(MtformerError, match=r"No space left on device; name another folder with \$XDG_CACHE_HOME"):
-        stored_text(text("more", PAIRS[4:]))
-    assert [*kept] == PAIRS[:-1] and folders(own_cache) == [used]
-
-
-def test_a_folder_that_another_process_removes_meanwhile_makes_room(own_cache: Path) -> None:
-    written, other = own_cache / "text/.new.tmp", own_cache / "text/other"
-    other.mkdir(parents=True)
-
-    def is_unused(folder: Path) -> bool:
-        folder.rmdir()  # as the other process does
-        return False
-
-    assert make_room(written, is_unused)
-    assert not make_room(written, is_unused)
 
 
 def test_of_two_that_need_the_same_text_one_reads_it(tmp_path: Path, n_reads: Counter[str]) -> None:

@@ -1,20 +1,15 @@
 """Rows in arrays, and folders of arrays too large for memory: written in portions, read by mapping their files.
 
-A process that has mapped a folder holds a lock in it, so that folders in use are not removed when the disk is full. On
-Linux and macOS, a folder that is removed nevertheless stays readable for the processes that have mapped it; on Windows,
-it cannot be removed.
+On Linux and macOS, a folder that is removed stays readable for the processes that have mapped it; on Windows, it cannot
+be removed.
 """
 
-import errno
 import json
 import mmap
-import secrets
-import weakref
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cached_property
-from io import FileIO
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
@@ -22,11 +17,7 @@ from typing import BinaryIO, NamedTuple, Self
 import numpy as np
 from pydantic import JsonValue
 
-from mtformer.support.cache import make_room
-from mtformer.support.locks import is_locked, lock
-
 _INDEX = "index.json"
-_USE = ".use"
 _BLOCK = 1 << 20
 
 
@@ -108,8 +99,7 @@ class Arrays(NamedTuple):
 class ArrayWriter:
     """Writes one-dimensional arrays into an empty folder, portion by portion.
 
-    Use it as a context manager; when the block ends without an error, the folder is complete. While the disk is full,
-    other folders in the cache that no process uses are removed.
+    Use it as a context manager; when the block ends without an error, the folder is complete.
     """
 
     def __init__(self, folder: Path, dtypes: Mapping[str, str], ragged: Collection[str] = ()) -> None:
@@ -125,14 +115,14 @@ class ArrayWriter:
         self._ends = dict.fromkeys(ragged, 0)
         self._dtypes = {**dtypes, **{f"{name}_starts": "<i8" for name in ragged}}
         self._stack = ExitStack()
-        self._files: dict[str, FileIO] = {}
+        self._files: dict[str, BinaryIO] = {}
         self._checksums = dict.fromkeys(self._dtypes, 0)
         self.facts: dict[str, JsonValue] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             for name in self._dtypes:
-                self._files[name] = stack.enter_context((self._folder / name).open("wb", buffering=0))
+                self._files[name] = stack.enter_context((self._folder / name).open("wb"))
             for name in self._ends:
                 self.append(f"{name}_starts", np.zeros(1))
             self._stack = stack.pop_all()
@@ -141,7 +131,7 @@ class ArrayWriter:
     def append(self, name: str, values: "np.ndarray | bytes") -> None:
         """Add values to the array ``name``."""
         portion = values if isinstance(values, bytes) else values.astype(self._dtypes[name], copy=False).tobytes()
-        _write(self._files[name], portion, self._folder)
+        self._files[name].write(portion)
         self._checksums[name] = zlib.crc32(portion, self._checksums[name])
 
     def append_rows(self, name: str, values: "np.ndarray | bytes", lengths: np.ndarray) -> None:
@@ -159,8 +149,7 @@ class ArrayWriter:
                 for name in self._dtypes
             }
             text = json.dumps({"arrays": arrays, "facts": self.facts}, ensure_ascii=False).encode()
-            with (self._folder / _INDEX).open("wb", buffering=0) as file:
-                _write(file, b"%08x\n" % zlib.crc32(text) + text, self._folder)
+            (self._folder / _INDEX).write_bytes(b"%08x\n" % zlib.crc32(text) + text)
 
 
 def read_arrays(folder: Path) -> Arrays | None:
@@ -170,50 +159,15 @@ def read_arrays(folder: Path) -> Arrays | None:
         if int(checksum, 16) != zlib.crc32(text):
             return None
         index = json.loads(text)
-        use = _Use(folder)
         arrays = {}
         for name, expected in index["arrays"].items():
             with (folder / name).open("rb") as file:
                 if _checksum(file) != (expected["bytes"], expected["crc32"]):
                     return None
-                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"], use)
+                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"])
     except (OSError, ValueError):
         return None
     return Arrays(arrays, index["facts"])
-
-
-def _write(file: FileIO, portion: bytes, folder: Path) -> None:
-    """Write a whole portion; while the disk is full, make room in the cache."""
-    left = memoryview(portion)
-    while left:
-        try:
-            left = left[file.write(left) :]
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not make_room(folder, _is_unused):
-                raise
-
-
-def _is_unused(folder: Path) -> bool:
-    """Tell whether a folder contains arrays that no process uses."""
-    return (folder / _INDEX).exists() and not any(map(is_locked, folder.glob(f"*{_USE}")))
-
-
-class _Use:
-    """A lock in a folder, which ends with this object; not taken where the folder cannot be written."""
-
-    def __init__(self, folder: Path) -> None:
-        for path in folder.glob(f"*{_USE}"):  # of earlier processes
-            if not is_locked(path):
-                with suppress(OSError):
-                    path.unlink()
-        with suppress(OSError):
-            weakref.finalize(self, lock(folder / f"{secrets.token_hex(4)}{_USE}").close)
-
-
-class _Map(mmap.mmap):
-    """A mapped file, which keeps the lock of its folder."""
-
-    use: _Use
 
 
 def _checksum(file: BinaryIO) -> tuple[int, int]:
@@ -225,9 +179,7 @@ def _checksum(file: BinaryIO) -> tuple[int, int]:
     return size, checksum
 
 
-def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int, use: _Use) -> np.ndarray:
+def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int) -> np.ndarray:
     if not n_bytes:  # cannot be mapped
         return np.empty(0, dtype)
-    mapped = _Map(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapped.use = use
-    return np.frombuffer(mapped, dtype)
+    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)

@@ -96,27 +96,6 @@ def checked_once(path: Path, digest: str, is_intact: Callable[[], bool]) -> bool
     return True
 
 
-def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
-    """Remove the least recently used folder of any kind from the cache, because the disk is full.
-
-    Args:
-        written: the folder that needs the room.
-        is_unused: tells whether a folder may be removed. Leftovers of killed processes are removed in any case.
-
-    Returns:
-        Whether a folder was removed, be it by another process.
-    """
-    others = [path for path in written.parent.parent.glob("*/*") if path.is_dir() and path != written]
-    for folder in sorted(others, key=_last_use):
-        may_go = not _in_work(folder) if folder.name.startswith(".") else is_unused(folder)
-        if may_go:
-            log.info("the disk is full, removing a folder from the cache: %s", folder)
-            remove_folder(folder)
-        if not folder.exists():
-            return True
-    return False
-
-
 def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
     contents = read(folder)
     if contents is not None:
