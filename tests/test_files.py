@@ -16,6 +16,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import (
     intact_folder,
     open_atomically,
+    read_errors,
     require_distinct,
     require_new_folder,
     short_names,
@@ -160,6 +161,14 @@ def test_a_device_a_pipe_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
         with pytest.raises(UserError, match=f"^cannot write {path}: it is not a regular file$"):
             write_atomically(path, write_half_and_fail(AssertionError("not reached")))
+
+
+def test_an_error_of_reading_names_the_file_and_the_reason(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    with pytest.raises(UserError, match=f"^cannot read {missing}: No such file or directory$"), read_errors(tmp_path):
+        missing.read_bytes()
+    with pytest.raises(UserError, match=f"^cannot read {tmp_path}: Input/output error$"), read_errors(tmp_path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))  # as reading an open file raises it
 
 
 def test_missing_parent_folders_are_made(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from mtformer.data.sources.parallel import ParallelText, Versions, file_version,
 from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.errors import Problems, UserError
-from mtformer.support.files import digest_of, file_digest, remove_folder
+from mtformer.support.files import digest_of, file_digest, read_errors, remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
@@ -60,12 +60,11 @@ def identity_of(text: ParallelText) -> tuple[JsonValue, Versions]:
     @cache  # a file may be read for several directions
     def digest(path: Path) -> str:
         versions[path] = file_version(path)
-        try:
-            return file_digest(path)
-        except IsADirectoryError:
-            raise UserError(f"{path} is a folder, not a file") from None
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}") from error
+        with read_errors(path):
+            try:
+                return file_digest(path)
+            except IsADirectoryError:
+                raise UserError(f"{path} is a folder, not a file") from None
 
     if text.has_pipe:
         return None, versions

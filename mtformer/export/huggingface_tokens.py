@@ -8,6 +8,7 @@ from typing import Any
 from mtformer.export.fast_tokenizer import read_fast_tokenizer
 from mtformer.export.imported import MAX_VOCABULARY, Tokens, read_json
 from mtformer.support.errors import UserError
+from mtformer.support.files import read_errors
 from mtformer.text.tokenizer.adopt import require_usable
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.vocabulary import RULES
@@ -107,11 +108,10 @@ def _read_marian(folder: Path) -> Tokens:
 
 def _read_sentencepiece(path: Path) -> bytes:
     """Read a SentencePiece model of a kind that we support."""
-    try:
+    with read_errors(path):
         model = path.read_bytes()
+    try:
         require_usable(model)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return model

@@ -22,6 +22,7 @@ from mtformer.export.tensors import Tensors, open_tensors
 from mtformer.model.architecture import ACTIVATIONS, Architecture
 from mtformer.model.weights import without_weights
 from mtformer.support.errors import UserError
+from mtformer.support.files import read_errors
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _MEANT: dict[str, Callable[[Family], object]] = {  # flags that old configs have beside their type
@@ -92,12 +93,11 @@ def _read_exported(folder: Path, family: Family) -> Imported:
         UserError: they are damaged or not those of the model.
     """
     try:
-        header = Header.model_validate_json((folder / EXPORT_SETTINGS).read_bytes())
-        models = tokenizer_models(folder)
+        with read_errors(folder):
+            header = Header.model_validate_json((folder / EXPORT_SETTINGS).read_bytes())
+            models = tokenizer_models(folder)
     except ValidationError as error:
         raise UserError(f"{folder / EXPORT_SETTINGS} is damaged: {first_problem(error)}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
     architecture, tokenizer = header.architecture, header.make_tokenizer(models)
     sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
     if not family.suits(architecture) or architecture != architecture.model_copy(update=sizes):

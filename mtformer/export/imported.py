@@ -12,6 +12,7 @@ from mtformer.bundle.header import Header, SearchDefaults
 from mtformer.config.search import SearchConfig
 from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
 from mtformer.support.errors import UserError
+from mtformer.support.files import read_errors
 from mtformer.text.languages import language_code
 
 MAX_VOCABULARY = 2**20  # tokens
@@ -109,9 +110,8 @@ def read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, An
     if default is not None and not path.is_file():
         return default
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+        with read_errors(path):
+            content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         content = None
     if not isinstance(content, dict):

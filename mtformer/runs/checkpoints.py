@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from mtformer.config import ResolvedConfig
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
-from mtformer.support.files import intact_folder
+from mtformer.support.files import intact_folder, read_errors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,12 +34,11 @@ def list_checkpoints(folder: Path) -> list[Path]:
     Raises:
         UserError: ``folder`` cannot be read.
     """
-    try:
-        names = {entry.name for entry in folder.iterdir()}  # Path.glob takes a folder that cannot be read for empty
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    with read_errors(folder):
+        try:
+            names = {entry.name for entry in folder.iterdir()}  # Path.glob takes a folder that cannot be read for empty
+        except FileNotFoundError:
+            return []
     names = {_BEING_REPLACED.sub(r"\1", name) for name in names}
     checkpoints = [intact_folder(folder / name) for name in names if _NAME.fullmatch(name)]
     return sorted(checkpoints, key=step_of, reverse=True)

@@ -19,7 +19,7 @@ from mtformer.bundle.peek import is_exported
 from mtformer.config import Config, LanguagePair
 from mtformer.support import fast_yaml
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import disk_errors, sync, write_atomically
+from mtformer.support.files import disk_errors, read_errors, sync, write_atomically
 from mtformer.support.locks import holder_of, is_locked, lock
 from mtformer.support.logs import finite
 
@@ -52,12 +52,11 @@ class Journal:
 
     def _lines(self) -> list[tuple[bytes, dict[str, Any] | None]]:
         """Return the lines, and the object on each; None on a damaged one."""
-        try:
-            lines = self.path.read_bytes().splitlines(keepends=True)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise UserError(f"cannot read {self.path}: {error.strerror}") from error
+        with read_errors(self.path):
+            try:
+                lines = self.path.read_bytes().splitlines(keepends=True)
+            except FileNotFoundError:
+                return []
         return [(line, _parsed(line)) for line in lines]
 
     def write(self, values: dict[str, Any]) -> None:
@@ -181,10 +180,9 @@ class RunFolder:
             UserError: it cannot be read, or it is not that of a run of this version.
         """
         try:
-            saved = fast_yaml.load(self.config.read_text(encoding="utf-8"))
+            with read_errors(self.config):
+                saved = fast_yaml.load(self.config.read_text(encoding="utf-8"))
             return kind.of_run(saved)
-        except OSError as error:
-            raise UserError(f"cannot read {self.config}: {error.strerror}") from error
         except (ValueError, yaml.YAMLError):
             raise UserError(
                 f"{self.config} is not the config of a run of this version of mtformer; if it is damaged, resuming the "

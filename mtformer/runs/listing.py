@@ -10,6 +10,7 @@ from typing import Any
 from mtformer.runs.contents import METRIC_NAMES, Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
+from mtformer.support.files import read_errors
 from mtformer.support.terminal import as_text
 
 
@@ -59,13 +60,12 @@ def list_runs(folder: Path) -> list[ListedRun]:
     Raises:
         UserError: ``folder`` cannot be read.
     """
-    try:
-        inside = list(folder.iterdir())
-    except FileNotFoundError:
-        path = folder.absolute()
-        raise UserError(f"there is no folder {path}: train a model, or name the folder of your runs") from None
-    except OSError as error:
-        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    with read_errors(folder):
+        try:
+            inside = list(folder.iterdir())
+        except FileNotFoundError:
+            path = folder.absolute()
+            raise UserError(f"there is no folder {path}: train a model, or name the folder of your runs") from None
     runs = [folder] if RunFolder(folder).config.is_file() else [path for path in inside if _is_run(path)]
     return sorted(map(_look_at, runs), key=lambda run: (run.date, run.path.name), reverse=True)
 

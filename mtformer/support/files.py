@@ -328,6 +328,19 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise MtformerError(f"cannot write {path}: {reason}") from error
 
 
+@contextlib.contextmanager
+def read_errors(path: Path | None = None) -> Iterator[None]:
+    """Turn errors of reading into a sentence about the file that they name, or else about ``path``.
+
+    Raises:
+        UserError: a file could not be read.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from error
+
+
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's contents.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import digest_of, write_atomically
+from mtformer.support.files import digest_of, read_errors, write_atomically
 from mtformer.support.terminal import counted
 from mtformer.translate.documents.formats import format_of, read_document, write_document
 from mtformer.translate.documents.seam import Document, Settings
@@ -131,10 +131,8 @@ class Documents:
         return self._read[document], number - self._starts[document]
 
     def _document(self, task: Task) -> Document:
-        try:
+        with read_errors(task.input):
             content = task.input.read_bytes()
-        except OSError as error:
-            raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
         return read_document(content, format_of(task.input.name), self._named(task))
 
     def _write(self, waiting: _Waiting, translations: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
-from mtformer.support.files import digest_of, file_digest, require_distinct
+from mtformer.support.files import digest_of, file_digest, read_errors, require_distinct
 from mtformer.support.progress import Progress
 from mtformer.text.lines import count_lines, is_regular_input, is_regular_output, open_output
 from mtformer.translate.jobs.options import Shard
@@ -141,11 +141,9 @@ class Job(ABC, Generic[Unit]):
         """
         require_distinct(self.output, [*self.models, *self.inputs()])
         for path in self.inputs():
-            try:
-                if str(path) != "-":
+            if str(path) != "-":
+                with read_errors(path):
                     path.stat()
-            except OSError as error:
-                raise UserError(f"cannot read {path}: {error.strerror}") from None
         if self.resume and not is_regular_output(self.output):
             raise UserError("--resume needs --output with a file, which it continues")
 
@@ -162,7 +160,7 @@ class Job(ABC, Generic[Unit]):
             UserError: a file cannot be read.
         """
         first, *others = self.models
-        try:
+        with read_errors():
             options = {f"--{name.replace('_', '-')}": _described(value) for name, value in self.options.items()}
             return {
                 "mtformer's version": __version__,
@@ -170,8 +168,6 @@ class Job(ABC, Generic[Unit]):
                 **options,
                 "--model": _described(others),
             }
-        except OSError as error:
-            raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def run(job: Job[Any], *loads: Load) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from mtformer.bundle.peek import is_exported, peek_tokenizer
 from mtformer.engines.ctranslate2.folder import tokenizer_models
 from mtformer.support.errors import UserError
+from mtformer.support.files import read_errors
 from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 from mtformer.text.tokenizer.adopt import adopt
@@ -20,15 +21,14 @@ def load_tokenizer(path: Path) -> Tokenizer:
     Raises:
         UserError: it does not exist, or cannot be used.
     """
-    try:
-        if is_exported(path):
-            return Tokenizer(*tokenizer_models(path))
-        if path.suffix == ".model":
-            return Tokenizer(adopt(path.read_bytes()))
-    except OSError as error:
-        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    with read_errors(path):
+        try:
+            if is_exported(path):
+                return Tokenizer(*tokenizer_models(path))
+            if path.suffix == ".model":
+                return Tokenizer(adopt(path.read_bytes()))
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
     tokenizer = peek_tokenizer(path)
     if tokenizer is None:
         from mtformer.bundle.format import load_bundle
