@@ -55,35 +55,16 @@ def fetch(text: str, src_lang: str, tgt_lang: str, folder: Path) -> list[Fetched
     sources = pinned([parse_source(text, src_lang, tgt_lang) for text in _with_splits(text, src_lang, tgt_lang)])
     planned = [(source, _files(source, src_lang, tgt_lang, folder)) for source in sources]
     done = [_is_complete(source, files) for source, files in planned]
-    with _made(folder):
-        for (source, files), is_done in zip(planned, done, strict=True):
-            if is_done:
-                log.info("%s and %s are complete already", files.src, files.tgt)
-            else:
-                _write(ParallelText([source], src_lang, tgt_lang), source, files)
-    return [files for _, files in planned]
-
-
-@contextlib.contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it; if that or the block fails, remove those of them that are empty.
-
-    Raises:
-        UserError: it cannot be made.
-    """
-    new: list[Path] = []
     try:
-        try:
-            new += (place for place in (folder, *folder.parents) if not place.exists())
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
-        yield
-    except BaseException:
-        for place in new:
-            with contextlib.suppress(OSError):  # it is not empty, or was not made
-                place.rmdir()
-        raise
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
+    for (source, files), is_done in zip(planned, done, strict=True):
+        if is_done:
+            log.info("%s and %s are complete already", files.src, files.tgt)
+        else:
+            _write(ParallelText([source], src_lang, tgt_lang), source, files)
+    return [files for _, files in planned]
 
 
 def _with_splits(text: str, src_lang: str, tgt_lang: str) -> list[str]:
