@@ -100,6 +100,11 @@ class Job(ABC, Generic[Unit]):
         """The unit of progress."""
         return "lines"
 
+    @property
+    def line_file(self) -> Path | None:
+        """The file that has each unit on a line of its own, if there is one: its lines are counted first."""
+        return None
+
     @abstractmethod
     def inputs(self) -> list[Path]:
         """Return the input files, ``-`` for standard input."""
@@ -120,14 +125,9 @@ class Job(ABC, Generic[Unit]):
             UserError: the models are not fit for it.
         """
 
-    def countable(self) -> Path | None:
-        """Return the file that has each unit on a line of its own, if there is one: its lines are counted first."""
-        return None
-
     def n_units(self) -> int | None:
         """Return how many units there are, if it is quick to find out; asked again when more have been read."""
-        path = self.countable()
-        n_units = None if path is None else count_lines(path)
+        n_units = None if self.line_file is None else count_lines(self.line_file)
         return len(self.shard.of(n_units)) if self.shard and n_units is not None else n_units
 
     def proceed(self, text: str) -> None:

@@ -87,15 +87,16 @@ class GenerationJob(_PairsJob[Paragraph]):
     doing = "translating"
     left_out = "translations"
 
+    @property
+    def line_file(self) -> Path | None:
+        """The file of text in one language."""
+        return self.text.line_file if isinstance(self.text, Source) else None
+
     def check(self) -> None:
         """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
         super().check()
         if self.shard is not None and isinstance(self.text, Source):
             self.text.require_file("--shard")
-
-    def countable(self) -> Path | None:
-        """Return the file of text in one language; see :meth:`Job.countable`."""
-        return self.text.countable if isinstance(self.text, Source) else None
 
     def units(self) -> Iterator[Paragraph]:
         """Yield the lines, or the sources of the pairs."""

@@ -163,7 +163,7 @@ class Source:
         return [self.path] if self.text is None else []
 
     @property
-    def countable(self) -> Path | None:
+    def line_file(self) -> Path | None:
         """The file, if each of its lines is a unit."""
         return None if self.text is not None or self.is_document else self.path
 

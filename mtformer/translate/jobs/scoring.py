@@ -66,15 +66,16 @@ class ScoringJob(Job[Candidates]):
         """Pairs, or the lines whose translations are reranked."""
         return "lines" if self.rerank else "pairs"
 
+    @property
+    def line_file(self) -> Path:
+        """The file of the sources, or of the pairs."""
+        return self.src or self.input
+
     def inputs(self) -> list[Path]:
         """Return the files of the sources and of the translations."""
         if self.tgt is not None and self.src is not None:
             return [self.src, self.tgt]
         return [self.input, *([self.src] if self.src is not None else [])]
-
-    def countable(self) -> Path:
-        """Return the file of the sources, or of the pairs; see :meth:`Job.countable`."""
-        return self.src or self.input
 
     def check(self) -> None:
         """Refuse options that contradict each other; see :meth:`Job.check`."""

@@ -54,13 +54,14 @@ class TranslationJob(Job[Paragraph]):
         """Lines, or the paragraphs of a document."""
         return "paragraphs" if self.source.is_document else "lines"
 
+    @property
+    def line_file(self) -> Path | None:
+        """The file, unless its lines are joined."""
+        return self.source.line_file
+
     def inputs(self) -> list[Path]:
         """Return the input file, if any."""
         return self.source.files
-
-    def countable(self) -> Path | None:
-        """Return the file, unless its lines are joined; see :meth:`Job.countable`."""
-        return self.source.countable
 
     def units(self) -> Iterator[Paragraph]:
         """Yield lines or paragraphs."""
