@@ -99,7 +99,7 @@ class Models:
         self._lock = Lock()  # of what is loaded, and of which versions there are
         self._refreshing = Lock()
         for version in self._versions:
-            if max_bytes is not None and (needed := self._needed_bytes(version)) > max_bytes:
+            if max_bytes is not None and (needed := self._usual_bytes(version)) > max_bytes:
                 raise UserError(f"{version.path} needs {needed / 1e6:,.0f} MB, which is more than --max-memory allows")
 
     @property
@@ -167,7 +167,7 @@ class Models:
         version, model = self._up_to_date(pair, lambda version: self._model(version, wanted))
         translator = _make_translator(model, pair, wanted)
         with self._lock:
-            if any(model is each for each in version.engines.values()):  # or it has been unloaded by now
+            if any(model is each for each in version.models.values()):  # or it has been unloaded by now
                 version.translators[pair, *wanted.key] = translator
                 while len(version.translators) > _MOST_TRANSLATORS:
                     version.translators.popitem(last=False)
@@ -199,8 +199,8 @@ class Models:
                 self._load_if_it_fits(self._versions[place])
 
     def _load_if_it_fits(self, version: Version) -> None:
-        if self._max_bytes is None or self.loaded_bytes + self._needed_bytes(version) <= self._max_bytes:
-            self._loaded(version, needs_torch=False)
+        if self._max_bytes is None or self.loaded_bytes + self._usual_bytes(version) <= self._max_bytes:
+            self._loaded(version, self._usual_engine(version))
 
     def refresh(self) -> list[Path]:
         """Replace models whose files have changed, and return their paths; keep those whose new file is unusable."""
@@ -214,7 +214,7 @@ class Models:
             return False
         try:
             new = Version.read(path)
-            new.engines = {needs_torch: self._load(new, needs_torch) for needs_torch in list(version.engines)}
+            new.models = {engine: self._load(new, engine) for engine in list(version.models)}
         except (MtformerError, OSError) as error:
             log.error("the old model stays in use, since the new one cannot be used: %s", error)
             self._refused[path] = stamp
@@ -223,7 +223,7 @@ class Models:
             self._versions[place] = new
             self._directions = {}
             self._used.pop(version, None)
-            if new.engines:
+            if new.models:
                 self._used[new] = None
                 self._make_room(kept=new)
         log.info("the model has been replaced: %s", path)
@@ -263,21 +263,27 @@ class Models:
             ChangedError: its file has been replaced.
             MtformerError: it cannot be loaded.
         """
-        needs_torch = self._needs_torch(version, wanted)
-        if needs_torch and is_exported(version.path):
+        engine = self._engine_for(version, wanted)
+        if engine == "torch" and is_exported(version.path):
             problem = "this model is exported for CTranslate2, which has no glossaries and does not sample"
             raise ServiceError(400, problem)
-        return self._loaded(version, needs_torch=needs_torch)
+        return self._loaded(version, engine)
 
-    def _needs_torch(self, version: Version, wanted: Requirements) -> bool:
-        """Tell whether a request requires torch, and the engine is another one."""
-        default = version.engines.get(False)
-        if self._engine == "torch" or (default is not None and default.engine_name == "torch"):
-            return False
-        return wanted.glossary is not None or bool(unsupported(SearchConfig().updated(**dict(wanted.options))))
+    def _usual_engine(self, version: Version) -> str:
+        """Return the engine of requests that CTranslate2 supports."""
+        return "ctranslate2" if is_exported(version.path) else self._engine
 
-    def _loaded(self, version: Version, *, needs_torch: bool) -> LoadedModel:
-        """Return a model, loading it if necessary.
+    def _engine_for(self, version: Version, wanted: Requirements) -> str:
+        """Return the engine of a request: torch, if CTranslate2 would be used but does not support it."""
+        usual = self._usual_engine(version)
+        loaded = version.models.get(usual)
+        if loaded is not None and loaded.engine_name == "torch":
+            return usual
+        needs_torch = wanted.glossary is not None or unsupported(SearchConfig().updated(**dict(wanted.options)))
+        return "torch" if needs_torch else usual
+
+    def _loaded(self, version: Version, engine: str) -> LoadedModel:
+        """Return a model on an engine, loading it if necessary.
 
         Raises:
             ChangedError: its file is another one by now.
@@ -285,27 +291,26 @@ class Models:
         """
         with version.loading:
             with self._lock:
-                model = version.engines.get(needs_torch)
+                model = version.models.get(engine)
                 if model is None:
-                    self._make_room(kept=version, n_bytes=self._needed_bytes(version, needs_torch))
-            model = model or self._load(version, needs_torch)
+                    self._make_room(kept=version, n_bytes=self._needed_bytes(version, engine))
+            model = model or self._load(version, engine)
             with self._lock:
                 if version in self._versions:  # or it has been replaced by now
-                    version.engines[needs_torch] = model
+                    version.models[engine] = model
                     self._used[version] = None
                     self._used.move_to_end(version)
                     self._make_room(kept=version)
         return model
 
-    def _load(self, version: Version, needs_torch: bool) -> LoadedModel:
-        """Load a model.
+    def _load(self, version: Version, engine: str) -> LoadedModel:
+        """Load a model on an engine.
 
         Raises:
             ChangedError: its file is another one by now.
             MtformerError: it cannot be loaded.
         """
-        engine = "torch" if needs_torch else None if is_exported(version.path) else self._engine
-        precision = "fp32" if needs_torch and self._precision == "int8" else self._precision  # which torch lacks
+        precision = "fp32" if engine == "torch" and self._precision == "int8" else self._precision  # which torch lacks
         model = load_model([version.path], engine, self._device, n_threads=1, precision=precision)
         version.require_unchanged()
         if model.engine_name == "torch":
@@ -314,12 +319,13 @@ class Models:
             torch.set_num_threads(1)  # of each thread that computes: others have batches of their own
         return model
 
-    def _needed_bytes(self, version: Version, needs_torch: bool = False) -> int:
-        """Return the approximate memory that the weights of a model will take."""
-        is_on_torch = not is_exported(version.path) and (
-            needs_torch
-            or self._engine == "torch"
-            or (self._engine == "auto" and not suits_ctranslate2(version.path, self._device, precision=self._precision))
+    def _usual_bytes(self, version: Version) -> int:
+        return self._needed_bytes(version, self._usual_engine(version))
+
+    def _needed_bytes(self, version: Version, engine: str) -> int:
+        """Return the approximate memory that the weights of a model will take on an engine."""
+        is_on_torch = engine == "torch" or (
+            engine == "auto" and not suits_ctranslate2(version.path, self._device, precision=self._precision)
         )
         return version.n_bytes * COPIES["torch" if is_on_torch else "ctranslate2"]
 
@@ -335,7 +341,7 @@ class Models:
                 return
             if version is not kept:
                 log.info("unloading a model, to make room for another: %s", version.path)
-                version.engines.clear()
+                version.models.clear()
                 version.translators.clear()
                 del self._used[version]
 

@@ -35,7 +35,7 @@ class Version:
         stamp: the stamp of the file when it was read.
         header: its description.
         n_bytes: the size of its weights.
-        engines: its engines, by whether torch is required.
+        models: its loaded models, by the engine that was asked for.
         translators: for the latest requests.
         loading: the lock of the thread that loads it.
     """
@@ -44,7 +44,7 @@ class Version:
     stamp: Stamp
     header: Header
     n_bytes: int
-    engines: dict[bool, LoadedModel] = field(default_factory=dict)
+    models: dict[str, LoadedModel] = field(default_factory=dict)
     translators: OrderedDict[tuple[Any, ...], Translator] = field(default_factory=OrderedDict)
     loading: Any = field(default_factory=Lock)
 
@@ -71,7 +71,7 @@ class Version:
     @property
     def loaded_bytes(self) -> int:
         """How much memory its weights take, about."""
-        return sum(self.n_bytes * COPIES[model.engine_name] for model in list(self.engines.values()))
+        return sum(self.n_bytes * COPIES[model.engine_name] for model in list(self.models.values()))
 
     @property
     def size(self) -> str:
