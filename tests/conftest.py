@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +25,10 @@ from filelock import FileLock
 
 from mtformer.cli import main
 from mtformer.config import ResolvedTraining, parse_source
+from mtformer.data.arrays import Ragged
 from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store import Chunk, pack
+from mtformer.data.tokens import Corpus, Encoder, Rows, Variation, replaced
 from mtformer.text.pairs import SentencePair
 
 if TYPE_CHECKING:
@@ -205,6 +208,15 @@ def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> dict[s
         text = "".join(pair[side] + "\n" for pair in pairs)
         (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
     return {"src": f"{name}.en", "tgt": f"{name}.de"}
+
+
+def varied_corpus(encoder: Encoder, pairs: Sequence[SentencePair], variation: Variation) -> Corpus:
+    """Encode pairs in memory, with the changes of a variation to the usable ones."""
+    corpus = encoder.corpus(pairs)
+    assert isinstance(corpus.src, Ragged) and isinstance(corpus.tgt, Ragged)
+    changed = variation(Chunk(0, len(pairs), pack(pairs)))
+    rows = replaced(Rows(corpus.numbers, corpus.src, corpus.tgt), changed)
+    return corpus.with_sides(rows.src, rows.tgt)
 
 
 def make_project(folder: Path, n_pairs: int = 400, **training: object) -> Project:

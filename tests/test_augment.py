@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 from config_texts import MINIMAL, load, problems
-from conftest import Project, make_project, sentence_pairs
+from conftest import Project, make_project, sentence_pairs, varied_corpus
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
@@ -225,12 +225,12 @@ def test_lines_of_any_length_are_varied(text: str) -> None:
 def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> None:
     augmenter = Augmenter(AugmentConfig(emoji=0.5), seed=1)
     encoder = Encoder(tokenizer, 256, 2.0)
-    varied = encoder.corpus(PAIRS, Variation(encoder, 0, augmenter=augmenter))
+    varied = varied_corpus(encoder, PAIRS, Variation(encoder, 0, augmenter=augmenter))
     lengths = sorted(max(map(len, row)) for row in rows_of(varied))
     encoder = Encoder(tokenizer, lengths[len(lengths) * 3 // 4], 2.0)  # some variations are longer
     pairs = [*PAIRS, SentencePair("", "leer"), SentencePair("the " * 99, "der " * 99), *PAIRS]
     plain = encoder.corpus(pairs)
-    corpora = [encoder.corpus(pairs, Variation(encoder, epoch, augmenter=augmenter)) for epoch in (0, 1, 0)]
+    corpora = [varied_corpus(encoder, pairs, Variation(encoder, epoch, augmenter=augmenter)) for epoch in (0, 1, 0)]
     first, second, again = map(rows_of, corpora)
     assert first == again != second
     for corpus, rows in zip(corpora, (first, second, again), strict=True):
@@ -244,7 +244,7 @@ def test_variations_go_with_annotated_terms(tokenizer: Tokenizer) -> None:
     terms = TermSampler(Glossary([("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de", share=1, seed=1)
     begin, _, end = tokenizer.markers or ()
     encoder = Encoder(tokenizer, 256, 6)
-    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, only(emoji=0.5), terms))
+    corpus = varied_corpus(encoder, PAIRS, Variation(encoder, 0, only(emoji=0.5), terms))
     annotated = [i for i in range(len(corpus)) if begin in corpus.src[i]]
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in annotated]
     shares = [sum(max(text) > "\u2000" for text in texts) / len(texts), len(annotated) / len(PAIRS)]

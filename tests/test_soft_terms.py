@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from conftest import EOS_ID, GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
+from conftest import EOS_ID, GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs, varied_corpus
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
@@ -189,7 +189,7 @@ def test_annotations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) ->
     pairs = [*PAIRS, SentencePair("a car", "ein " + long[1][1])]
     encoder = Encoder(tokenizer, longest + 2, 6.0)
     plain = encoder.corpus(pairs)
-    corpus = encoder.corpus(pairs, Variation(encoder, 0, terms=sampler(tokenizer, terms=long)))
+    corpus = varied_corpus(encoder, pairs, Variation(encoder, 0, terms=sampler(tokenizer, terms=long)))
     assert corpus.numbers.tolist() == plain.numbers.tolist() and corpus.dropped == plain.dropped
     assert sum(corpus.src.lengths) > sum(plain.src.lengths)
     assert max(corpus.src.lengths) <= longest + 2

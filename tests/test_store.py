@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Project, make_project, sentence_pairs, write_pairs
+from conftest import Project, make_project, sentence_pairs, varied_corpus, write_pairs
 from pydantic import JsonValue
 
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
@@ -325,7 +325,7 @@ def test_an_epoch_varies_pairs_and_never_which_are_used(tmp_path: Path, tokenize
     for epoch in range(2):
         variation = Variation(encoder, epoch, Shouter())
         corpus = kept.varied(variation, ["shouted", epoch])
-        in_memory = encoder.corpus(pairs, variation)
+        in_memory = varied_corpus(encoder, pairs, variation)
         assert rows_of(corpus) == rows_of(in_memory)
         assert corpus.numbers.tolist() == kept.corpus.numbers.tolist() == in_memory.numbers.tolist()
         assert max(corpus.src.lengths.max(), corpus.tgt.lengths.max()) <= limit

@@ -164,16 +164,14 @@ class Encoder:
         kept = {index: row for index, (row, reason) in enumerate(zip(encoded, reasons, strict=True)) if not reason}
         return self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason}
 
-    def corpus(self, pairs: Sequence[SentencePair], variation: "Variation | None" = None) -> Corpus:
-        """Encode pairs in memory, with the changes of ``variation``, and drop unusable ones."""
+    def corpus(self, pairs: Sequence[SentencePair]) -> Corpus:
+        """Encode pairs in memory, and drop unusable ones."""
         parts, drops = [self.rows({})], Drops()
         for first in range(0, len(pairs), CHUNK):
             portion = pairs[first : first + CHUNK]
-            chunk = Chunk(first, len(portion), pack(portion))
-            rows, dropped = self(chunk)
+            rows, dropped = self(Chunk(first, len(portion), pack(portion)))
             for index, reason in dropped.items():
                 drops.add(reason, first + index + 1)
-            rows = replaced(rows, variation(chunk)) if variation else rows
             parts.append(rows._replace(indices=first + rows.indices))
         indices, *sides = zip(*parts, strict=True)
         ids = map(Ragged.concatenated, sides)
