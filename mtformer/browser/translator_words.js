@@ -19,7 +19,7 @@ function nodesOf(text, ranges, elementOf) {
 
 /**
  * Which words of a text, of which those in Chinese, Japanese and Thai are single characters, are one word: in the
- * dictionary of the browser, or because they have a token in common.
+ * dictionary of the browser, or because they have a token in common (`continues`, which a server leaves out).
  */
 function wordGroups(text, ranges) {
   const dictionary = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)[Symbol.iterator]();

@@ -169,10 +169,10 @@ def _probabilities(translation: Translation, tokens: Sequence[Span], word: Span)
     ]
 
 
-def _moved(text: str, span: Span, offset: int) -> dict[str, Any]:
+def _moved(text: str, span: Span, offset: int) -> dict[str, int]:
     """Return where a span of a sentence stands in the whole text, in which the sentence starts at ``offset``."""
     start, end = (offset + _units(text[:place]) for place in span)
-    return {"start": start, "end": end, "continues": False}
+    return {"start": start, "end": end}
 
 
 def _units(text: str) -> int:
