@@ -54,9 +54,9 @@ class PostgreSQL:
         """Stop it as a crash would."""
         self._run("pg_ctl", "stop", "-m", "immediate", "-D", self._data)
 
-    def url(self, database: str = "postgres", password: str = PASSWORD, driver: str = "") -> str:
+    def url(self, database: str = "postgres", password: str = PASSWORD) -> str:
         """Return the URL of a database."""
-        return f"postgresql{driver}://mtformer:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://mtformer:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
         """Make a database, and return its URL."""

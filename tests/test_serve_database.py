@@ -373,7 +373,8 @@ def unclosed() -> Iterator[None]:
 
 
 BAD_URLS = {
-    "mysql://u:{}@localhost/d": "or a URL with postgresql+pg8000:// or postgresql+psycopg://, not with mysql://",
+    "mysql://u:{}@localhost/d": "a SQLite file or a URL with postgresql://, not with mysql://",
+    "postgresql+psycopg://u:{}@localhost/d": "not with postgresql+psycopg://",
     "sqlite:///server.db": "not with sqlite://",
     "postgresql://u:{}@localhost:x/d": "the URL cannot be read; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
     "postgresql://u:a@{}@localhost/d": "with %40 for @",
@@ -428,16 +429,6 @@ def test_the_password_may_be_in_the_environment(server: PostgreSQL, monkeypatch:
         assert Store(database).used("ada") == 0
     with pytest.raises(UserError, match="SSL"):
         Store(Database(f"{url}?sslmode=verify-full"))
-
-
-def test_other_drivers(server: PostgreSQL) -> None:
-    pytest.importorskip("psycopg", reason="psycopg is missing")
-    with closing(Database(server.new_database().replace("postgresql:", "postgresql+psycopg:"))) as database:
-        store = Store(database)
-        assert store.take("ada", 3, 5)
-        assert store.take("ada", 3, 5) is None
-        with pytest.raises(UserError, match="password authentication failed"):
-            Store(Database(server.url(password="SeCrEt", driver="+psycopg")))
 
 
 @pytest.mark.parametrize(("content", "problem"), [(b"not a database" * 100, "file is not a database"), (None, "")])

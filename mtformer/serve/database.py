@@ -30,7 +30,6 @@ logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
 _SECONDS = 5  # to wait for the database: so long may an answer of PostgreSQL take, or a lock of SQLite
 _CONNECTIONS = 4  # to PostgreSQL; SQLite writes one transaction at a time anyway
-_EXTRAS = {"pg8000": "postgresql", "psycopg": ""}  # each driver, and our extra for it
 _LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7302417)"}  # while tables are made
 _VERIFIED = "verify-full"
 _TLS = {"disable": False, "prefer": None, "require": True, _VERIFIED: None}  # in pg8000's words
@@ -183,7 +182,7 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
     """Return the URL of a PostgreSQL database, and settings of its driver.
 
     Raises:
-        UserError: the URL is invalid, or the driver is missing.
+        UserError: the URL is invalid, or pg8000 is missing.
     """
     try:
         url = sa.make_url(text)
@@ -194,17 +193,12 @@ def _postgresql(text: str) -> tuple[URL, dict[str, Any]]:
             "--database: the URL cannot be read; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, "
             "%3A for : and %2F for / in the password"
         )
-    if url.drivername in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+pg8000")
-    kind, _, driver = url.drivername.partition("+")
-    if kind != "postgresql" or driver not in _EXTRAS:
-        known = " or ".join(f"postgresql+{each}://" for each in _EXTRAS)
-        raise UserError(f"--database takes a SQLite file or a URL with {known}, not with {url.drivername}://")
-    require_package(driver, "--database", _EXTRAS[driver])
+    if url.drivername not in ("postgresql", "postgres", "postgresql+pg8000"):
+        raise UserError(f"--database takes a SQLite file or a URL with postgresql://, not with {url.drivername}://")
+    require_package("pg8000", "--database", "postgresql")
+    url = url.set(drivername="postgresql+pg8000")
     if url.password is None:
         url = url.set(password=os.environ.get("PGPASSWORD"))
-    if driver == "psycopg":
-        return url, {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS}
     if url.username is None:
         raise UserError("--database: the URL names no user: write postgresql://USER@HOST/DATABASE")
     mode = str(url.query.get("sslmode", "prefer"))
