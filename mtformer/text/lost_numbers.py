@@ -24,7 +24,7 @@ from mtformer.text.scales import (
 )
 from mtformer.text.spelled_amounts import lost_units
 from mtformer.text.spelled_numbers import find_spelled_numbers
-from mtformer.text.spoken_times import SpokenTime, find_spoken_times, has_spoken_times, minutes_of
+from mtformer.text.spoken_times import find_spoken_times, has_spoken_times, minutes_of
 
 _SPACED = re.compile(GROUPS)
 CLOCK = re.compile(
@@ -80,7 +80,7 @@ def _missing_times(text: str, counterpart: str, languages: Sequence[str]) -> lis
     """Return the times that ``text`` has in words and ``counterpart`` lacks; none if its language is unknown."""
     said = list(find_spoken_times(text, languages[0])) if has_spoken_times(languages[1]) else []
     there = _times_of(counterpart, languages[1]) if said else ()
-    return [Number(*time) for time in said if minutes_of(*time.value.split(":")) not in there]
+    return [time for time in said if minutes_of(*time.value.split(":")) not in there]
 
 
 def _times_of(text: str, language: str) -> set[int]:
@@ -187,9 +187,9 @@ def _with_lost_scale(numbers: Iterable[Number], text: str, language: str, there:
             yield number._replace(text=number.text + scale[0])
 
 
-def _places(times: Iterable[SpokenTime]) -> set[int]:
+def _places(times: Iterable[Number]) -> set[int]:
     """Return the indices of all characters of times, as of the 9 in "halb 9"."""
-    return {place for time in times for place in range(time.start, time.start + len(time.text))}
+    return {place for time in times for place in range(time.start, time.end)}
 
 
 def _numbers_of(text: str, language: str) -> list[Number]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
 from mtformer.text.number_words import numbered
+from mtformer.text.numbers import Number
 
 _HALF_DAY = 12 * 60  # minutes
 
@@ -121,20 +122,6 @@ _WORDS = {
 _NUMERALS = "一二三四五六七八九十百"
 
 
-class SpokenTime(NamedTuple):
-    """A time of day in a text.
-
-    Attributes:
-        start: where it starts, in characters.
-        text: as it is said.
-        value: in digits: 8:30.
-    """
-
-    start: int
-    text: str
-    value: str
-
-
 @lru_cache
 def describe_spoken_times(language: str) -> dict[str, Any] | None:
     """Return the patterns of certain and of possible times, and the minutes that their words mean.
@@ -176,10 +163,10 @@ def _patterns(language: str) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(described[name], re.IGNORECASE) for name in ("certain", "possible") if described}
 
 
-def find_spoken_times(text: str, language: str, *, possible: bool = False) -> Iterator[SpokenTime]:
+def find_spoken_times(text: str, language: str, *, possible: bool = False) -> Iterator[Number]:
     """Yield the times of a text that are said in words, also those that may be something else if ``possible``.
 
-    None in a language whose words are not known here.
+    Their values are in digits: 8:30. None in a language whose words are not known here.
     """
     described = describe_spoken_times(language)
     if described is None:
@@ -194,7 +181,7 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
         if number is None or offset is None:  # ſ and ı, which match s and i
             continue
         minutes = 60 * number + offset
-        yield SpokenTime(match.start(), match[0], f"{(minutes // 60 or 12) % 24}:{minutes % 60:02}")
+        yield Number(match.start(), match[0], f"{(minutes // 60 or 12) % 24}:{minutes % 60:02}")
 
 
 def has_spoken_times(language: str) -> bool:
