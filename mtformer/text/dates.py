@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from mtformer.text.languages import base_language
+from mtformer.text.number_words import CARDINALS
 from mtformer.text.words import folded
 
 _MONTHS = {  # as they are written in a date
@@ -28,7 +29,6 @@ _MONTHS = {  # as they are written in a date
         ),
     )
 }
-_IN_CHINESE = "一 二 三 四 五 六 七 八 九 十 十一 十二".split()
 _DECLINING = ("cs", "pl", "ru")  # in which a month without a day has other forms than those above
 _IN_SHORT = {  # months that are not shortened to three letters, or declined in them
     **{"nl": {3: "maa|mrt"}, "de": {3: "mar|mrz"}, "es": {9: "sep|set"}, "fr": {6: "juin", 7: "juil"}},
@@ -129,7 +129,7 @@ def describe_dates(language: str) -> dict[str, Any] | None:
 
 def _shown(language: str, number: int, name: str) -> str:
     short = _IN_SHORT.get(language, {}).get(number, folded(name)[:3])
-    in_digits = rf"(?<!\d)0?{number}(?!\d)|{_IN_CHINESE[number - 1]}月|\d\.? ?{_ROMAN[number - 1].lower()}(?![a-z])"
+    in_digits = rf"(?<!\d)0?{number}(?!\d)|{CARDINALS['zh'][number - 1]}月|\d\.? ?{_ROMAN[number - 1].lower()}(?![a-z])"
     return f"{short}|{in_digits}"
 
 

@@ -1,11 +1,38 @@
 """Numbers as words: which of them a text may have, in the languages whose words are known here."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import zip_longest
 
 from mtformer.text.languages import base_language, is_written_with_spaces
 
+CARDINALS = {  # from one on; in Chinese up to the last hour of a day
+    language: words
+    for language, *words in map(
+        str.split,
+        (
+            "en one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen",
+            "de eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+            "siebzehn achtzehn neunzehn",
+            "fr un deux trois quatre cinq six sept huit neuf dix onze douze",
+            "es uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+            "it uno due tre quattro cinque sei sette otto nove dieci undici dodici",
+            "pt um dois três quatro cinco seis sete oito nove dez onze doze",
+            "nl een twee drie vier vijf zes zeven acht negen tien elf twaalf",
+            "sv en två tre fyra fem sex sju åtta nio tio elva tolv",
+            "cs jeden dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
+            "pl jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście",
+            "ru один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
+            "zh 一 二 三 四 五 六 七 八 九 十 十一 十二 十三 十四 十五 十六 十七 十八 十九 二十 二十一 二十二 二十三",
+        ),
+    )
+}
+TENS = {  # from twenty on
+    "en": "twenty thirty forty fifty sixty seventy eighty ninety".split(),
+    "de": "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split(),
+}
 LARGEST_SMALL = 12  # numbers up to it may become words, also such as "both" and "a dozen"
 _YEARS = range(1_100, 2_100)  # nineteen eighty
 _COMPOUNDS = range(21, 100)
@@ -71,7 +98,8 @@ _SHORT = {"en": ("", "mn?", f"b|{_GAP}bn", "tn")}
 # It is no unit of length before these words: 1.5m people.
 _COUNTED = "people|inhabitants|residents|users|customers|subscribers|followers|visitors|passengers|views|copies|jobs"
 _SHORT_BEFORE_COUNTED = {"en": ("", f"m(?= (?:{_COUNTED}))")}
-MYRIADS = {"zh": "万 亿 万亿", "yue": "萬 億 萬億", "ja": "万 億 兆"}
+MYRIAD_VALUES = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+MYRIADS = {"zh": "万 亿 万亿", "yue": "萬 億 萬億", "ja": "万 億 兆"}  # 10**4, 10**8 and 10**12 in a language
 _TRADITIONAL = re.compile(r"[-_](?:Hant|TW|HK|MO)\b", re.IGNORECASE)
 _NOT_DECLINED = ("en", "de", "nl", "sv")  # where these words have one form after all numbers but 1
 
@@ -99,9 +127,9 @@ def large_units(language: str) -> list[tuple[int, str]]:
     return [(zeros, f" {word.split('|')[0]}") for zeros, word in zip((6, 9, 12), words, strict=False)]
 
 
-def numbered(words: str, start: int = 1, step: int = 1) -> dict[str, int]:
+def numbered(words: Iterable[str], start: int = 1, step: int = 1) -> dict[str, int]:
     """Return the values of words that follow each other."""
-    return {word: start + step * place for place, word in enumerate(words.split())}
+    return {word: start + step * place for place, word in enumerate(words)}
 
 
 class NumberWords:

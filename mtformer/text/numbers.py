@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.text.number_words import LARGEST_SMALL
+from mtformer.text.number_words import LARGEST_SMALL, MYRIAD_VALUES
 
 POINT = "·"  # between the parts of a value, whatever the text has there
 _NO_WHOLE = r"(?<![\w.,])\.|(?<!\w)[-–],"  # .5, German -,99
@@ -15,10 +15,9 @@ GROUPS = rf"(?<!\d)(?<!\d[.,])\d{{1,3}}(?:{_SPACE}\d{{3}})+(?:[.,]\d+)?(?![.,]?\
 DIGITS = re.compile(r"\d+|[⁰¹²³⁴-⁹]+")
 
 # Numbers of Chinese and Japanese in 万 and 亿
-_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_SIGNS = "".join(MYRIAD_VALUES)
 # Of these, as in 2万亿; 千 alone is also a kilo, as in 千米.
 _MULTIPLES = {"": 1, "十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4}
-_SIGNS = "".join(_MYRIADS)
 _MULTIPLE = "(?:[十百千]|[万萬](?=[亿億]))?"
 _MYRIAD = rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})(?:[.．]\d{{1,15}})?{_MULTIPLE}[{_SIGNS}]"
 _END = rf"(?![.,．]?\d|[十百千{_SIGNS}])"
@@ -96,17 +95,17 @@ def _ascii(digits: str) -> str:
 
 def has_myriads(text: str) -> bool:
     """Tell whether a number is written with 万 or 亿."""
-    return not _MYRIADS.keys().isdisjoint(text)
+    return not MYRIAD_VALUES.keys().isdisjoint(text)
 
 
 def value_of_myriads(text: str) -> int:
     """Return the value of a number such as 3亿5000万, or 3万5; its digits and its decimal point are those of ASCII."""
     if re.fullmatch(SHORT_MYRIADS, text):
-        return int(text[:-2] + text[-1]) * _MYRIADS[text[-2]] // 10
+        return int(text[:-2] + text[-1]) * MYRIAD_VALUES[text[-2]] // 10
     return sum(map(_in_units, IN_MYRIADS.finditer(text)))
 
 
 def _in_units(part: re.Match[str]) -> int:
     whole, decimals = part["whole"].replace(",", ""), part["decimals"] or ""
-    factor = _MULTIPLES[part["multiple"]] * _MYRIADS.get(part["myriad"], 1)
+    factor = _MULTIPLES[part["multiple"]] * MYRIAD_VALUES.get(part["myriad"], 1)
     return int(whole + decimals) * factor // 10 ** len(decimals)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from mtformer.text.beside_numbers import HYPHEN, minus_before
 from mtformer.text.entities import FEW, FEW_VALUES, MANY, Entity, find_entities
-from mtformer.text.languages import base_language
-from mtformer.text.number_words import number_words
+from mtformer.text.languages import base_language, is_written_with_spaces
+from mtformer.text.number_words import CARDINALS, LARGEST_SMALL, number_words, numbered
 from mtformer.text.numbers import POINT
 from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
 from mtformer.text.unit_words import find_unit_word, may_have_unit_word, split_compounds, unit_of
@@ -18,23 +18,9 @@ _UNITS_OF_TIME = ("h", "min", "s")
 _ORDINAL_SIGN = "第"  # 第五公里 is the fifth kilometer
 _TO = ("to", "bis", "到", "至")  # between two numbers in words
 _SPELLED_OUT = {
-    language: {word: value for value, word in enumerate(words, 2)}
-    for language, *words in map(
-        str.split,
-        (
-            "en two three four five six seven eight nine ten eleven twelve",
-            "de zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-            "fr deux trois quatre cinq six sept huit neuf dix onze douze",
-            "es dos tres cuatro cinco seis siete ocho nueve diez once doce",
-            "it due tre quattro cinque sei sette otto nove dieci undici dodici",
-            "pt dois três quatro cinco seis sete oito nove dez onze doze",
-            "nl twee drie vier vijf zes zeven acht negen tien elf twaalf",
-            "sv två tre fyra fem sex sju åtta nio tio elva tolv",
-            "cs dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
-            "pl dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście",
-            "ru два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
-        ),
-    )
+    language: numbered(words[1:LARGEST_SMALL], 2)
+    for language, words in CARDINALS.items()
+    if is_written_with_spaces(language)
 }
 
 

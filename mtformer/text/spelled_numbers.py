@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
-from mtformer.text.number_words import LARGEST_SMALL, numbered
+from mtformer.text.number_words import CARDINALS, LARGEST_SMALL, MYRIAD_VALUES, TENS, numbered
 from mtformer.text.numbers import POINT, Number
 
 PERCENT_OF = "百分之"  # what percents begin with in Chinese
@@ -35,9 +35,8 @@ class _Words(NamedTuple):
 
 
 def _english() -> _Words:
-    units = numbered("one two three four five six seven eight nine", 1)
-    teens = numbered("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 10)
-    tens = numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
+    cardinals = CARDINALS["en"]
+    units, teens, tens = numbered(cardinals[:9]), numbered(cardinals[9:], 10), numbered(TENS["en"], 20, 10)
     unit, teen, ten = map("|".join, (units, teens, tens))
     half = "and a half"
     below_100 = rf"(?:{ten})(?:[ -](?:{unit}))?|{teen}|{unit}"
@@ -63,9 +62,9 @@ def _english() -> _Words:
 
 
 def _german() -> _Words:
-    units = numbered("ein zwei drei vier fünf sechs sieben acht neun", 1) | {"eins": 1, "zwo": 2}
-    teens = numbered("zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 10)
-    tens = numbered("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10) | {"dreissig": 30}
+    cardinals = CARDINALS["de"]
+    units = numbered(["ein", *cardinals[1:9]]) | {"eins": 1, "zwo": 2}
+    teens, tens = numbered(cardinals[9:], 10), numbered(TENS["de"], 20, 10) | {"dreissig": 30}
     halves = {"einhalb": 0.5, "anderthalb": 1.5}
     unit, teen, ten = map("|".join, (units, teens, tens))
     below_100 = rf"(?:(?:{unit})und)?(?:{ten})|{teen}|{unit}"
@@ -90,8 +89,7 @@ def _german() -> _Words:
 
 
 def _chinese() -> _Words:
-    digits = numbered("零 一 二 三 四 五 六 七 八 九", 0) | {"〇": 0, "两": 2, "兩": 2}
-    myriads = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+    digits = numbered(["零", *CARDINALS["zh"][:9]], 0) | {"〇": 0, "两": 2, "兩": 2}
     trillions = {"万亿": 10**12, "萬億": 10**12}
     numerals = "一二两兩三四五六七八九十百千万萬亿億零〇"
     digit = "[一二两兩三四五六七八九]"
@@ -119,8 +117,9 @@ def _chinese() -> _Words:
         rf"(?![{numerals}几幾点點]|分之)"  # 二十几, 二十点五, 二十分之一
     )
     values = {**digits, PERCENT_OF: 0, "个半": 0.5, "個半": 0.5}
-    signs = ("十", "百", "千", *myriads, "年", "半", "点", "點")
-    return _Words(values, {"千": 1000, "百": 100, "十": 10} | myriads | trillions, ("点", "點"), 10**4, pattern, signs)
+    signs = ("十", "百", "千", *MYRIAD_VALUES, "年", "半", "点", "點")
+    factors = {"千": 1000, "百": 100, "十": 10, **MYRIAD_VALUES, **trillions}
+    return _Words(values, factors, ("点", "點"), 10**4, pattern, signs)
 
 
 @lru_cache

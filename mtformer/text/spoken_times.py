@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
-from mtformer.text.number_words import numbered
+from mtformer.text.number_words import CARDINALS, numbered
 from mtformer.text.numbers import Number
 
 _HALF_DAY = 12 * 60  # minutes
@@ -47,13 +47,13 @@ _MINUTES = (5, 10, 20, 25)
 _ENGLISH_MINUTES = {"five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _GERMAN_MINUTES = {"fünf": 5, "zehn": 10, "zwanzig": 20, "fünfundzwanzig": 25}
 _CHINESE_MINUTES = {
-    **numbered("零五 十 十五 二十 二十五 三十 三十五 四十 四十五 五十 五十五", 5, 5),
+    **numbered("零五 十 十五 二十 二十五 三十 三十五 四十 四十五 五十 五十五".split(), 5, 5),
     **{f"{n:02}": n for n in range(5, 60, 5)},
     "五": 5,
 }
 _WORDS = {
     "en": _Words(
-        numbered("one two three four five six seven eight nine ten eleven twelve"),
+        numbered(CARDINALS["en"][:12]),
         before={
             **{"half past": 30, "half-past": 30, "quarter past": 15, "quarter after": 15},
             **{"quarter to": -15, "quarter till": -15},
@@ -69,7 +69,7 @@ _WORDS = {
             **{f"{n}{unit} to": -n for n in _MINUTES for unit in ("", " minutes")},
         },
         maybe_after=numbered(
-            "oh-five ten fifteen twenty twenty-five thirty thirty-five forty forty-five fifty fifty-five", 5, 5
+            "oh-five ten fifteen twenty twenty-five thirty thirty-five forty forty-five fifty fifty-five".split(), 5, 5
         ),
         maybe_hours={"noon": 12, "midnight": 12},
         joiner="[ -]",
@@ -79,7 +79,7 @@ _WORDS = {
         signs=("past", "quarter", "minutes"),
     ),
     "de": _Words(
-        numbered("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
+        numbered(CARDINALS["de"][:12]),
         before={
             **{"halb": -30, "viertel nach": 15, "viertel vor": -15, "dreiviertel": -15, "drei viertel": -15},
             **{f"{word}{unit} nach": n for word, n in _GERMAN_MINUTES.items() for unit in ("", " minuten")},
@@ -97,22 +97,22 @@ _WORDS = {
             **{"uhr dreißig": 30, "uhr vierzig": 40, "uhr fünfundvierzig": 45, "uhr fünfzig": 50},
         },
         maybe_hours={"ein": 1}
-        | numbered("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig", 13)
-        | numbered("einundzwanzig zweiundzwanzig dreiundzwanzig", 21),
+        | numbered(CARDINALS["de"][12:], 13)
+        | numbered("zwanzig einundzwanzig zweiundzwanzig dreiundzwanzig".split(), 20),
         end=" uhr",
         goes_on=" (?:hundert|tausend|million|milliarde|sekunde|minute|stunde|tag|woche|monat|jahr|prozent|euro|dollar"
         "|meter|kilo|liter|person|viertel)(?:e?[ns]?)",
         signs=("halb", "viertel", " vor ", " nach "),
     ),
     "zh": _Words(
-        numbered("一 两 三 四 五 六 七 八 九 十 十一 十二") | {"二": 2, "兩": 2},
+        numbered(["一", "两", *CARDINALS["zh"][2:12]]) | {"二": 2, "兩": 2},
         after={"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
         maybe_before={"差一刻": -15, "差五分": -5, "差十分": -10, "差二十分": -20},
         maybe_after={
             **{"时半": 30, "时一刻": 15, "时三刻": 45, "点过一刻": 15},
             **{f"{of}{word}{unit}": n for word, n in _CHINESE_MINUTES.items() for of in "点时" for unit in ("", "分")},
         },
-        maybe_hours={"零": 12} | numbered("十三 十四 十五 十六 十七 十八 十九 二十 二十一 二十二 二十三", 13),
+        maybe_hours={"零": 12} | numbered(CARDINALS["zh"][12:], 13),
         joiner="",
         end="[点點]",
         goes_on="[点點]|之[一二三四五六七八九十]",
