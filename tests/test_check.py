@@ -13,7 +13,7 @@ from conftest import Project, phrasebook_pairs, sentence_pairs, write_pairs
 
 from mtformer.config import Config, LanguagePair, TextFiles, load_config, parse_config, parse_source
 from mtformer.data.clean import checkup
-from mtformer.data.clean.checkup import SourceCheck, check
+from mtformer.data.clean.checkup import SourceChecker, check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.report import as_config, as_text, write_clean
@@ -125,13 +125,13 @@ def test_problems_are_counted_with_examples_by_line(report: dict[str, Any]) -> N
 
 def test_the_most_certain_examples_come_first_or_else_the_first_ones() -> None:
     filters = Filters(["misaligned", "copy"], LanguagePair("en", "de"))
-    found = SourceCheck(ParallelText([], "en", "de"), "train", filters)
+    checker = SourceChecker(ParallelText([], "en", "de"), "train", filters)
     for first, certainty in ((1, [0.5, 0.0, 3.0, 0.0]), (5, [0.0, 1.0, 2.0, 0.0])):
         pairs = [SentencePair(f"source {line}", f"target {line}") for line in range(first, first + 4)]
         rules: list[str | None] = ["misaligned" if value else "copy" for value in certainty]
         portion = Portion(0, LanguagePair("en", "de"), pairs, list(range(first, first + 4)))
-        found.add(portion, Judgement(rules, np.array(certainty), None))
-    lines = {rule: [example.line for example in examples] for rule, examples in found.examples.items()}
+        checker.add(portion, Judgement(rules, np.array(certainty), None))
+    lines = {rule: [example.line for example in examples] for rule, examples in checker.finish().examples.items()}
     assert lines == {"misaligned": [3, 7, 6], "copy": [2, 4, 5]}
 
 

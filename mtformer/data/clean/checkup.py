@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
@@ -116,45 +116,41 @@ def _of_side(rows: Sequence[Sequence[int]], tokens: Sequence[str]) -> SideLength
     return SideLengths(dict(zip(PERCENTILES, at, strict=True)), float(lengths.mean()), float(spelled))
 
 
-@dataclass
+@dataclass(frozen=True)
 class SourceCheck:
     """The problems of a source.
 
     Attributes:
         part: the source by itself.
         use: ``train``, ``valid`` or ``test``.
-        filters: the rules to check it with.
+        filters: the rules that it was checked with.
         versions: of its files when the check began.
-        n_pairs: how many pairs it has.
-        n_lost: how many more it had before it was realigned: those of sources without a translation.
         blank: lines that contain no pair.
         rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
+        examples: some pairs that each rule would drop, the most certain ones first, or else the first ones.
         passages: all of its pairs, by how far away the translations of the sources are.
         slips: those passages that are out of alignment.
         is_surely_aligned: whether the text shows that all other pairs are translations.
+        is_unrelated: whether the lengths of its lines show that none are.
         is_swapped: whether most of its pairs are in other languages than expected.
+        n_lost: how many more pairs it had before it was realigned: those of sources without a translation.
     """
 
     part: ParallelText
     use: str
     filters: Filters
-    versions: Versions = field(default_factory=dict)
-    n_pairs: int = 0
+    versions: Versions
+    blank: Drops
+    rules: NDArray[np.int8]
+    n_exact: int
+    examples: dict[str, list[Example]]
+    passages: list[Passage]
+    slips: list[Slip]
+    is_surely_aligned: bool
+    is_unrelated: bool
+    is_swapped: bool
     n_lost: int = 0
-    blank: Drops = field(default_factory=Drops)
-    rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
-    n_exact: int = 0
-    passages: list[Passage] = field(default_factory=list)
-    slips: list[Slip] = field(default_factory=list)
-    is_surely_aligned: bool = True
-    is_swapped: bool = False
-    _is_unrelated: bool = False
-    _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
-    _lines: list[NDArray[np.int64]] = field(default_factory=list)
-    _rules: list[NDArray[np.int8]] = field(default_factory=list)
-    _lengths: list[NDArray[np.int32]] = field(default_factory=list)
-    _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
     def source(self) -> Source:
@@ -172,21 +168,66 @@ class SourceCheck:
         return self.part.languages
 
     @property
+    def n_pairs(self) -> int:
+        """How many pairs it has."""
+        return len(self.rules)
+
+    @property
     def has_no_translations(self) -> bool:
         """Whether hardly any of its pairs look like translations, so that none is misaligned more than the others."""
         learned = self.filters.learned
-        return self._is_unrelated or (learned is not None and learned.finds_no_translations)
+        return self.is_unrelated or (learned is not None and learned.finds_no_translations)
 
     @property
     def problems(self) -> Counter[str]:
         """The number of pairs that each rule would drop; pairs lost by realigning count as misaligned."""
-        counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
-        return +Counter({MISALIGNED: self.n_lost}) + Counter(dict(zip(self.filters.names, counts, strict=True)))
+        return +Counter({MISALIGNED: self.n_lost}) + _counts(self.rules, self.filters.names)
 
     @property
-    def examples(self) -> dict[str, list[Example]]:
-        """Some pairs that each rule would drop, the most certain ones first, or else the first ones."""
-        return {rule: [example for _, example in found] for rule, found in self._examples.items()}
+    def realigned(self) -> RealignedText:
+        """The sources with their translations."""
+        if isinstance(self.part, RealignedText):
+            return self.part
+        return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
+
+
+def _counts(rules: NDArray[np.int8], names: Sequence[str]) -> Counter[str]:
+    """Count the pairs that each rule would drop."""
+    counts = np.bincount(rules[rules >= 0], minlength=len(names)).tolist()
+    return Counter(dict(zip(names, counts, strict=True)))
+
+
+class _Alignment(NamedTuple):
+    """What the text shows of its alignment: attributes of :class:`SourceCheck`."""
+
+    passages: list[Passage]
+    is_surely_aligned: bool = True
+    is_unrelated: bool = False
+
+
+@dataclass
+class SourceChecker:
+    """Collects the problems of a source.
+
+    Attributes:
+        part: the source by itself.
+        use: ``train``, ``valid`` or ``test``.
+        filters: the rules to check it with.
+        versions: of its files when the check began.
+        blank: lines that contain no pair.
+    """
+
+    part: ParallelText
+    use: str
+    filters: Filters
+    versions: Versions = field(default_factory=dict)
+    blank: Drops = field(default_factory=Drops)
+    _n_exact: int = 0
+    _examples: dict[str, list[tuple[float, Example]]] = field(default_factory=dict)
+    _lines: list[NDArray[np.int64]] = field(default_factory=list)
+    _rules: list[NDArray[np.int8]] = field(default_factory=list)
+    _lengths: list[NDArray[np.int32]] = field(default_factory=list)
+    _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, portion: Portion, judgement: Judgement) -> None:
         """Add the next pairs, with the judgements of the rules for single pairs."""
@@ -199,8 +240,7 @@ class SourceCheck:
                 found.sort(key=itemgetter(0), reverse=True)
                 del found[_EXAMPLES:]
         leaked = [pair for rule, pair in zip(rules, portion.pairs, strict=True) if rule == HELD_OUT]
-        self.n_exact += sum(self.filters.held_out.contains(leaked, languages=self.languages, near=False))
-        self.n_pairs += len(portion.pairs)
+        self._n_exact += sum(self.filters.held_out.contains(leaked, languages=self.part.languages, near=False))
         numbers = [self.filters.names.index(rule) if rule else -1 for rule in rules]
         self._rules.append(np.array(numbers, dtype=np.int8))
         self._lines.append(np.array(portion.lines))
@@ -208,32 +248,40 @@ class SourceCheck:
         if judgement.log_odds is not None:
             self._log_odds.append(judgement.log_odds)
 
-    @property
-    def realigned(self) -> RealignedText:
-        """The sources with their translations."""
-        if isinstance(self.part, RealignedText):
-            return self.part
-        return RealignedText([self.source], *self.languages, passages=self.passages, n_pairs=self.n_pairs)
-
-    def finish(self) -> None:
+    def finish(self) -> SourceCheck:
         """Find the passages out of alignment, whose pairs will all be dropped from a training text."""
-        self.rules = np.concatenate([self.rules, *self._rules])
+        rules = np.concatenate([np.empty(0, dtype=np.int8), *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
-        self.is_swapped = 2 * (self.problems["language"] + self.problems["script"]) > self.n_pairs
-        self.passages = [Passage(0, self.n_pairs, 0)]
-        if self._log_odds and self.filters.learned:
-            self.passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
-            self.is_surely_aligned = MISALIGNED not in self.filters.inactive or len(self.passages) > 1
-        elif self.n_pairs and not isinstance(self.part, RealignedText):
-            lengths = np.concatenate(self._lengths)
-            self.passages = aligned_by_lengths(lengths)
-            self.is_surely_aligned = are_surely_aligned(self.passages, lengths)
-            self._is_unrelated = not any(passage.shift for passage in self.passages) and are_unrelated(lengths)
-        self.slips = slips_of(self.passages, lines.tolist())
-        for passage in self.passages:
+        counts = _counts(rules, self.filters.names)
+        alignment = self._alignment(len(rules))
+        for passage in alignment.passages:
             if passage.shift != 0 and self.use == "train":
-                rules = self.rules[passage.first : passage.end]
-                rules[rules < 0] = self.filters.names.index(MISALIGNED)
+                of_passage = rules[passage.first : passage.end]
+                of_passage[of_passage < 0] = self.filters.names.index(MISALIGNED)
+        return SourceCheck(
+            self.part,
+            self.use,
+            self.filters,
+            self.versions,
+            self.blank,
+            rules,
+            self._n_exact,
+            examples={rule: [example for _, example in found] for rule, found in self._examples.items()},
+            slips=slips_of(alignment.passages, lines.tolist()),
+            is_swapped=2 * (counts["language"] + counts["script"]) > len(rules),
+            **alignment._asdict(),
+        )
+
+    def _alignment(self, n_pairs: int) -> _Alignment:
+        if self._log_odds and self.filters.learned:
+            passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
+            return _Alignment(passages, MISALIGNED not in self.filters.inactive or len(passages) > 1)
+        if not n_pairs or isinstance(self.part, RealignedText):
+            return _Alignment([Passage(0, n_pairs, 0)])
+        lengths = np.concatenate(self._lengths)
+        passages = aligned_by_lengths(lengths)
+        is_unrelated = not any(passage.shift for passage in passages) and are_unrelated(lengths)
+        return _Alignment(passages, are_surely_aligned(passages, lengths), is_unrelated)
 
 
 class Checkup(NamedTuple):
@@ -269,11 +317,12 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         UserError: the text cannot be read, or there is none.
     """
     data = config.data
-    sources = list(_checks(data))
+    checkers = list(_checkers(data))
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
-    for portion in _judged(sources, "checking the text"):
-        for pair in portion.pairs if sources[portion.source].use == "train" else ():
+    for portion in _judged(checkers, "checking the text"):
+        for pair in portion.pairs if checkers[portion.source].use == "train" else ():
             sample.add(pair)
+    sources = [checker.finish() for checker in checkers]
     if not any(source.n_pairs for source in sources):
         names = ", ".join(dict.fromkeys(name for source in sources for name in map(input_name, source.part.files)))
         raise UserError(f"there is nothing to check: no sentence pairs in {names}")
@@ -301,31 +350,36 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
         )
         for source in sources
     }
-    checked = [
-        SourceCheck(part, "train", filters[part.languages], source.versions)
+    checkers = [
+        SourceChecker(part, "train", filters[part.languages], source.versions)
         for part, source in zip(parts, sources, strict=True)
     ]
-    for _ in _judged(checked, "checking the realigned text"):
+    for _ in _judged(checkers, "checking the realigned text"):
         pass
-    for source, again in zip(sources, checked, strict=True):
-        again.slips, again.n_lost = source.slips, source.n_pairs - again.n_pairs
-        again.is_surely_aligned, again.is_swapped = source.is_surely_aligned, source.is_swapped
-    return checked
+    checked = (checker.finish() for checker in checkers)
+    return [
+        replace(
+            again,
+            slips=source.slips,
+            is_surely_aligned=source.is_surely_aligned,
+            is_swapped=source.is_swapped,
+            n_lost=source.n_pairs - again.n_pairs,
+        )
+        for source, again in zip(sources, checked, strict=True)
+    ]
 
 
-def _judged(sources: Sequence[SourceCheck], what: str) -> Iterator[Portion]:
+def _judged(checkers: Sequence[SourceChecker], what: str) -> Iterator[Portion]:
     """Apply the rules of sources to their text, and yield the text."""
-    for source in sources:
-        source.filters.learn()  # before the progress of judging, whose rate would be wrong
-    judge = partial(_judge, [source.filters for source in sources])
+    for checker in checkers:
+        checker.filters.learn()  # before the progress of judging, whose rate would be wrong
+    judge = partial(_judge, [checker.filters for checker in checkers])
     with Progress(what, unit="pairs") as progress:
-        portions = text_portions([source.part for source in sources], [source.blank for source in sources])
+        portions = text_portions([checker.part for checker in checkers], [checker.blank for checker in checkers])
         for portion, judgement in in_order(judge, portions):
-            sources[portion.source].add(portion, judgement)
+            checkers[portion.source].add(portion, judgement)
             progress.advance(len(portion.pairs))
             yield portion
-    for source in sources:
-        source.finish()
 
 
 def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
@@ -340,13 +394,13 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     return dict.fromkeys(data.held_out, n_held_out)
 
 
-def _checks(data: DataConfig) -> Iterator[SourceCheck]:
+def _checkers(data: DataConfig) -> Iterator[SourceChecker]:
     by_direction = filters_of(data.model_copy(update={"filters": ["all"]}), lenient=True)
     of_evaluation = FILTERS.keys() - _NOT_IN_EVALUATION
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
         for part in ParallelText(sources, data.src_lang, data.tgt_lang, lenient=use == "train").parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
-            yield SourceCheck(part, use, filters, {path: file_version(path) for path in part.files})
+            yield SourceChecker(part, use, filters, {path: file_version(path) for path in part.files})
 
 
 def _judge(filters: Sequence[Filters], portion: Portion) -> Judgement:
