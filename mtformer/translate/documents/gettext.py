@@ -4,8 +4,9 @@ Existing translations are kept. A fuzzy message is translated again and stays fu
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.blocks import Block
@@ -62,37 +63,74 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     return TextDocument(text, encoding, settings, blocks, edits, errors="strict", declaration=_DECLARATION)
 
 
+class _Line(NamedTuple):
+    """A line that is not empty.
+
+    Attributes:
+        number: from 1.
+        start: where it starts, in characters.
+        text: its characters.
+        match: its parts; None if it is malformed.
+    """
+
+    number: int
+    start: int
+    text: str
+    match: re.Match[str] | None
+
+
 def _entries(text: str, name: str) -> Iterator[_Entry]:
-    entry, key, position = _Entry(), "", 0
+    for lines in _lines_of_entries(text):
+        entry = _entry(lines, name)
+        if entry.texts:
+            yield entry
+
+
+def _lines_of_entries(text: str) -> Iterator[list[_Line]]:
+    """Yield the lines of each message, which an empty line, or the beginning of the next message, ends."""
+    lines: list[_Line] = []
+    keys = set[str]()
+    start = 0
     for number, line in enumerate(text.split("\n"), 1):
         match = _LINE.fullmatch(line.strip().removeprefix("\ufeff"))
-        if match is None and line.strip():
+        if not line.strip() or (match and _begins_another(match, keys)):
+            yield lines
+            lines, keys = [], set()
+        if line.strip():
+            lines.append(_Line(number, start, line, match))
+        if match and match["key"]:
+            keys.add(match["key"])
+        start += len(line) + 1
+    yield lines
+
+
+def _begins_another(line: re.Match[str], keys: Set[str]) -> bool:
+    """Tell whether a line begins another message than that which has ``keys``."""
+    if line["comment"] is None and line["key"] not in ("msgctxt", "msgid"):
+        return False
+    has_translation = any(key.startswith("msgstr") for key in keys)
+    return has_translation or (line["key"] == "msgid" and "msgid" in keys)
+
+
+def _entry(lines: Sequence[_Line], name: str) -> _Entry:
+    """Parse the lines of a message."""
+    entry, key = _Entry(), ""
+    for number, start, line, match in lines:
+        if match is None:
             raise UserError(f"{name}:{number}: this line is not part of a catalogue: {line.strip()[:50]}")
-        if match is None or match["comment"] is not None or match["key"] in ("msgctxt", "msgid"):
-            is_new = (
-                match is None
-                or "msgstr" in " ".join(entry.texts)
-                or (match["key"] == "msgid" and "msgid" in entry.texts)
-            )
-            if is_new and entry.texts:
-                yield entry
-                entry, key = _Entry(), ""
-            elif match is None or (match["comment"] or "").startswith("#~"):
-                entry.is_fuzzy = False  # it was that of a message that is not used any more
-        if match is not None and match["comment"] is not None:
+        if match["comment"] is not None:
+            if match["comment"].startswith("#~"):  # what was fuzzy is a message that is not used any more
+                entry.is_fuzzy = False
             entry.is_fuzzy |= match["comment"].startswith("#,") and "fuzzy" in match["comment"]
-        elif match is not None:
-            begin = position + line.index('"')
-            key = match["key"] or key
-            if not key or (match["key"] and key in entry.texts):
-                raise UserError(f"{name}:{number}: this line belongs to no message: {line.strip()[:50]}")
-            entry.texts[key] = entry.texts.get(key, "") + _ESCAPE.sub(
-                _character, "".join(_TEXT.findall(match["texts"]))
-            )
-            entry.spans[key] = (entry.spans.get(key, (begin, 0))[0], position + len(line.rstrip()))
-        position += len(line) + 1
-    if entry.texts:
-        yield entry
+            continue
+        key = match["key"] or key
+        if not key or (match["key"] and key in entry.texts):
+            raise UserError(f"{name}:{number}: this line belongs to no message: {line.strip()[:50]}")
+        text = "".join(_TEXT.findall(match["texts"]))
+        entry.texts[key] = entry.texts.get(key, "") + _ESCAPE.sub(_character, text)
+        begin, _ = entry.spans.get(key, (start + line.index('"'), 0))
+        entry.spans[key] = (begin, start + len(line.rstrip()))
+    return entry
 
 
 def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
