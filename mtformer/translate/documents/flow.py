@@ -126,37 +126,42 @@ class Flow:
             return
         tokens: list[Token] = []
         nested: list[tuple[int, int]] = []
-        pairs: dict[int, int] = {}
         readings: list[Token] = []
         number = start
         while number < stop:
-            kind, name, begin, _ = self.source.tokens[number]
+            kind, _, begin, _ = self.source.tokens[number]
             if kind is TokenKind.TEXT:
                 tokens += self._texts(number)
                 number += 1
                 continue
             role = self.role(number) if kind is not TokenKind.OTHER else Role.POINT
             last = self.source.end(number) if role in _OPAQUE else number
-            raw = ((begin, self.source.tokens[last].end),)
-            if role is Role.INLINE and number in self.source.ends:
-                pairs[self.source.end(number)] = number
-                tokens.append(Mark(Kind.OPEN, raw, number))
-            elif role is Role.INLINE and kind is TokenKind.END and number in self._closing:
-                tokens.append(Mark(Kind.CLOSE, _with_readings(tokens, readings, raw), pairs.get(number, -1)))
-            elif role is Role.INLINE and kind in _ENDS:  # of tags that overlap, as in <b>a<i>b</b>c</i>
-                tokens.append(Mark(_ENDS[kind], raw, number, name=name))
-            elif role in _KINDS:
-                tokens.append(Mark(_KINDS[role], raw))
-            else:
-                tokens.append(point(self.source, number, raw, has_text=role is Role.CODE))
-                readings += tokens[-1:] if role is Role.READING else []
-            if role is Role.NESTED:
+            raw: Raw = ((begin, self.source.tokens[last].end),)
+            if role is Role.INLINE and number in self._openings:
+                raw = _with_readings(tokens, readings, raw)
+            tokens.append(self._mark(number, role, raw))
+            if role is Role.READING:
+                readings.append(tokens[-1])
+            elif role is Role.NESTED:
                 nested.append((number + 1, last))
             number = last + 1
         span = (self.source.tokens[start].start, self.source.tokens[stop - 1].end)
         yield from Block.of(span, paired(tokens, joins=self.joins), self.writer)
         for inside in nested:
             yield from self.blocks(*inside)
+
+    def _mark(self, number: int, role: Role, raw: Raw) -> Mark:
+        """Return the mark of a tag, or of a whole element that stays unchanged."""
+        kind, name, _, _ = self.source.tokens[number]
+        if role in _KINDS:
+            return Mark(_KINDS[role], raw)
+        if role is not Role.INLINE or kind not in _ENDS:
+            return point(self.source, number, raw, has_text=role is Role.CODE)
+        if number in self.source.ends:
+            return Mark(Kind.OPEN, raw, number)
+        if number in self._openings:
+            return Mark(Kind.CLOSE, raw, self._openings[number])
+        return Mark(_ENDS[kind], raw, number, name=name)  # of tags that overlap, as in <b>a<i>b</b>c</i>
 
     def _texts(self, number: int) -> Iterator[Token]:
         _, _, start, end = self.source.tokens[number]
@@ -190,8 +195,9 @@ class Flow:
             yield Text(" ", ((right, end),))
 
     @cached_property
-    def _closing(self) -> frozenset[int]:
-        return frozenset(self.source.ends.values())
+    def _openings(self) -> dict[int, int]:
+        """The index of the START of each END."""
+        return {end: start for start, end in self.source.ends.items()}
 
 
 def _with_readings(tokens: list[Token], readings: list[Token], raw: Raw) -> Raw:

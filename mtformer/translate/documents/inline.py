@@ -303,40 +303,47 @@ def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
 def _unit(tokens: Sequence[Token], start: int, stop: int) -> BlockUnit:
     """Return the unit of a stretch; adjacent marks share a tag."""
     mates = _mates(tokens, start, stop)
-    text, marks, closing = "", dict[str, Sequence[Mark]](), dict[int, tuple[str, int]]()
-    punctuation: list[Punctuation] = []
+    text, marks, punctuation = "", dict[str, Sequence[Mark]](), list[Punctuation]()
+    tags = dict[int, tuple[str, int]]()  # by the first of the marks that share it: a tag, and how many these are
     place, number = start, 0
     while place < stop:
-        token = tokens[place]
+        token, mate = tokens[place], mates.get(place, place)
         if isinstance(token, Text):
             text += tagged(token.text)
             place += 1
-            continue
-        mate = mates.get(place, place)
-        nearby = tokens[place + 1 : min(mate, place + _MOST_TOKENS)] if len(punctuation) < _MOST_PUNCTUATION else ()
-        inside = "".join(each.text if isinstance(each, Text) else "a" for each in nearby)
-        if mate - place < _MOST_TOKENS and inside.strip() and not any(map(str.isalnum, inside)):
+        elif len(punctuation) < _MOST_PUNCTUATION and (inside := _punctuation_between(tokens, place, mate)):
             marked = inside.strip()
             number_before = text.count(tagged(marked))
             pair = (tokens[place : place + 1], tokens[mate : mate + 1])
             punctuation.append(Punctuation(marked, number_before, mate == stop - 1, *pair))
             text += tagged(inside)
             place = mate + 1
-            continue
-        if place in closing:
-            tag, size = closing[place]
         else:
-            number += 1
-            size = _n_alike(tokens, place, stop, mates)
-            tag = f"<{number}/>" if token.kind in _SINGLE else f"<{number}>"
-            if token.kind is Kind.CLOSE:
-                tag = f"</{number}>"
-            elif place in mates:
-                closing[mates[place] - size + 1] = (f"</{number}>", size)
-        marks[tag] = [mark for mark in tokens[place : place + size] if isinstance(mark, Mark)]
-        text += tag
-        place += size
+            if place not in tags:
+                number += 1
+                size = _n_alike(tokens, place, stop, mates)
+                tags[place] = (_tag(token.kind, number), size)
+                if mate > place:
+                    tags[mate - size + 1] = (_tag(Kind.CLOSE, number), size)
+            tag, size = tags[place]
+            marks[tag] = [mark for mark in tokens[place : place + size] if isinstance(mark, Mark)]
+            text += tag
+            place += size
     return BlockUnit(start, stop, text, marks, punctuation=punctuation)
+
+
+def _punctuation_between(tokens: Sequence[Token], place: int, mate: int) -> str:
+    """Return the text between two marks if it is punctuation, or else an empty string."""
+    if mate - place >= _MOST_TOKENS:
+        return ""
+    inside = "".join(token.text if isinstance(token, Text) else "a" for token in tokens[place + 1 : mate])
+    return inside if inside.strip() and not any(map(str.isalnum, inside)) else ""
+
+
+def _tag(kind: Kind, number: int) -> str:
+    if kind in _SINGLE:
+        return f"<{number}/>"
+    return f"</{number}>" if kind is Kind.CLOSE else f"<{number}>"
 
 
 def _n_alike(tokens: Sequence[Token], place: int, stop: int, mates: dict[int, int]) -> int:
