@@ -232,47 +232,50 @@ def _is_letter_of_word(character: str) -> bool:
 
 
 class _Builder:
-    """Puts a segment together from left to right."""
+    """Puts a segment together from left to right.
+
+    Marks become nodes of a tree, and only text adds to the text of the segment. A single mark leaves a gap there: what
+    follows decides whether the space before the gap is dropped, or one is needed in it.
+    """
 
     def __init__(self, *, escaped: bool) -> None:
         self._escaped = escaped
         self._text = ""
-        self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the open pairs in it
-        self._after_single = False
-        self._last: Node | None = None  # the last mark that is not followed by text yet
-        self._n_unopened = 0
+        self._has_gap = False  # whether a single mark came after the text
+        self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the open pairs, the innermost last
+        self._n_unopened = 0  # pairs that begin before the segment
+        self._unfollowed: Node | None = None  # the last single mark or closed pair, until text follows it
 
     def add_text(self, text: str) -> None:
         text = on_one_line(unescape(text)) if self._escaped else text
-        if self._last is not None and text:
-            self._last.is_glued = self._is_apart(self._last.end) and _is_letter_of_word(text[0])
-            self._last = None
+        if self._unfollowed is not None and text:
+            self._unfollowed.is_glued = self._is_apart(self._unfollowed.end) and _is_letter_of_word(text[0])
+            self._unfollowed = None
         if not self._text or self._text[-1].isspace():
             text = text.lstrip()
         if not text:
             return
-        follows_word = self._text.rstrip()[-1:].isalnum()
-        if self._after_single and text.startswith(CLOSING_PUNCTUATION) and follows_word:
-            self._drop_trailing_space()
-        elif self._after_single and self._text and not self._text[-1].isspace() and _GLUE.match(text):
-            self._text += " "  # where a mark stood between two words
+        if self._has_gap:
+            self._close_gap(text)
         self._text += text
-        self._after_single = False
+
+    def _close_gap(self, following: str) -> None:
+        """Drop the space before a gap, or add one, as the text that follows needs it."""
+        self._has_gap = False
+        if following.startswith(CLOSING_PUNCTUATION) and self._text.rstrip()[-1:].isalnum():
+            self._drop_trailing_space()
+        elif self._text and not self._text[-1].isspace() and _GLUE.match(following):
+            self._text += " "
 
     def add_single(self, written: str, *, glued: bool = False) -> None:
         """Add a single mark, which may be ``glued`` to the one before."""
         place = len(self._text)
-        self._last = Node(written, None, place, place, self._is_apart(place) and not glued)
-        self._open[-1].node.children.append(self._last)
-        self._after_single = True
-
-    def _is_apart(self, place: int) -> bool:
-        """Tell whether a mark is not glued to a word before it of a language with spaces."""
-        before = self._text[max(place - 1, 0) : place]
-        is_chinese = len(word_spans(f"a{before}")) == 2  # which has no spaces to be missing
-        return before in ("", " ", *NO_SPACE_AFTER) or is_chinese
+        node = Node(written, None, place, place, self._is_apart(place) and not glued)
+        self._open[-1].node.children.append(node)
+        self._unfollowed, self._has_gap = node, True
 
     def open(self, written: str, name: str) -> None:
+        """Begin a pair; a single mark takes its place if it would be too deep inside others."""
         if len(self._open) > _DEEPEST:
             self.add_single(written)
             return
@@ -283,28 +286,36 @@ class _Builder:
 
     def close(self, written: str, name: str) -> None:
         """End the innermost pair of this name and those inside it; if there is none, it begins before the segment."""
-        if name not in [pair.name for pair in self._open[1:]]:
-            if self._n_unopened == _DEEPEST:
-                self.add_single(written)
-                return
-            self._n_unopened += 1
-            outer = self._open[-1].node
-            is_apart = self._text[-1:] in ("", " ")
-            outer.children = [Node("", written, outer.start, len(self._text), is_apart, children=outer.children)]
+        if all(pair.name != name for pair in self._open[1:]):
+            self._close_unopened(written)
             return
-        while True:
-            pair = self._open.pop()
+        while (pair := self._open.pop()).name != name:
             pair.node.end = len(self._text)
-            if pair.name == name:
-                pair.node.closing = written
-                self._last = pair.node
-                return
+        pair.node.end, pair.node.closing = len(self._text), written
+        self._unfollowed = pair.node
+
+    def _close_unopened(self, written: str) -> None:
+        """End a pair that begins before the segment: it goes around all that the innermost open pair has so far."""
+        if self._n_unopened == _DEEPEST:
+            self.add_single(written)
+            return
+        self._n_unopened += 1
+        outer = self._open[-1].node
+        is_apart = self._text[-1:] in ("", " ")
+        outer.children = [Node("", written, outer.start, len(self._text), is_apart, children=outer.children)]
 
     def segment(self) -> LineSegment:
+        """Return the segment; open pairs end after it."""
         self._drop_trailing_space()
-        for pair in self._open:  # pairs that end after the segment
+        for pair in self._open:
             pair.node.end = len(self._text)
         return LineSegment(self._text, self._open[0].node.children, self._escaped)
+
+    def _is_apart(self, place: int) -> bool:
+        """Tell whether a mark is not glued to a word before it of a language with spaces."""
+        before = self._text[max(place - 1, 0) : place]
+        is_chinese = len(word_spans(f"a{before}")) == 2  # which has no spaces to be missing
+        return before in ("", " ", *NO_SPACE_AFTER) or is_chinese
 
     def _drop_trailing_space(self) -> None:
         self._text = self._text.rstrip()
