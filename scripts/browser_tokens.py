@@ -41,7 +41,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.guard import Guard
 from mtformer.translate.markup.scanner import Mark, Role, without_overlaps
-from mtformer.translate.pairs import parts_of
+from mtformer.translate.parts import parts_of
 from mtformer.translate.plan import Plan, run, together
 from mtformer.translate.planner import Planner
 from mtformer.translate.preparation import standard_preparations

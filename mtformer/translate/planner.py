@@ -14,7 +14,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.guard import filled
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
-from mtformer.translate.pairs import Pairing
+from mtformer.translate.parts import Pairing
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import by_sentences
 from mtformer.translate.replacement import Preparation, Replacement, prepared

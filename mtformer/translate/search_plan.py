@@ -12,7 +12,7 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces, separator_of
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.guard import SOURCE_REPEATS, Guard, stricter, without_made_up
-from mtformer.translate.pairs import Part, parts_of
+from mtformer.translate.parts import Part, parts_of
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation, by_rank, in_parts

@@ -16,7 +16,7 @@ from mtformer.translate import stand_ins
 from mtformer.translate.characters import KnownCharacters, known_characters
 from mtformer.translate.guard import SLOTS_ADDED, Guard, filled, with_lost_names
 from mtformer.translate.insertion import plan_with_tokens
-from mtformer.translate.pairs import parts_of
+from mtformer.translate.parts import parts_of
 from mtformer.translate.plan import Plan, together
 from mtformer.translate.replacement import PreparedText, prepared
 from mtformer.translate.search_plan import SearchPlanner

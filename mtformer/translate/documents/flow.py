@@ -11,7 +11,7 @@ from mtformer.text.words import CHARACTER_WORDS
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
-from mtformer.translate.documents.pairs import paired, point
+from mtformer.translate.documents.paired_elements import paired, point
 from mtformer.translate.markup.scanner import unescape
 
 

@@ -16,7 +16,7 @@ from mtformer.translate.documents.fields import Content, is_translated
 from mtformer.translate.documents.flow import between_tags
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Text, Token, Writer, texts
 from mtformer.translate.documents.markup_tokens import MarkupSource
-from mtformer.translate.documents.pairs import paired, point
+from mtformer.translate.documents.paired_elements import paired, point
 
 # A word in the name of a style of code, as in SourceCode, Code_20_Block and HTML Preformatted, but not in Postcode.
 CODE_WORD = (
