@@ -24,7 +24,8 @@ from mtformer.data.tokens import Corpus, Encoder, Variation
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import SentencePair, all_tags
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.casing import Casing

@@ -15,7 +15,7 @@ from mtformer.config.sources import MULTIPLE, Direction, PrefixTokens
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED, base_language
-from mtformer.text.pairs import corpus_tag, tags_toward
+from mtformer.text.tags import corpus_tag, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _MOST_SHOWN = 10  # of a model's languages

@@ -19,7 +19,8 @@ from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
 from mtformer.text.known_words import known_words
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.pairs import Drops, prefixes_of_sources
+from mtformer.text.pairs import Drops
+from mtformer.text.tags import prefixes_of_sources
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 

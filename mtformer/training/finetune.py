@@ -14,7 +14,8 @@ from mtformer.config.sources import PrefixTokens
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
-from mtformer.text.pairs import SentencePair, all_tags, target_tag
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tags import all_tags, target_tag
 from mtformer.text.tokenizer.sentencepiece_file import Kind, Token, add_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer

@@ -19,7 +19,8 @@ from mtformer.support.errors import Problems, UserError
 from mtformer.support.files import shown_path
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import Example, SentencePair, all_tags
+from mtformer.text.pairs import Example, SentencePair
+from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
 from mtformer.text.tokenizer.tokenizer import CONTEXT, MARKERS
 

@@ -28,7 +28,8 @@ from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.processes.threads import Threads
 from mtformer.support.progress import expected_seconds
-from mtformer.text.pairs import SentencePair, prefix_tokens
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tags import prefix_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.update import summed_loss
 from mtformer.translate.translator import Translator
