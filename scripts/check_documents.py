@@ -34,7 +34,7 @@ from sample_documents import BUILDERS, HEADER, bold_texts, long_document, plain,
 from mtformer.phrasebook.splits import LANGUAGES
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, translate_document
-from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.seam import DocumentSettings
 from mtformer.translate.markup.scanner import scan
 from mtformer.translate.translator import Translator
 
@@ -107,7 +107,7 @@ def convert(paths: Sequence[Path], kind: str, folder: Path) -> list[Path]:
 def translated(path: Path, translate: Callable[[Sequence[str]], Sequence[str]], languages: tuple[str, str]) -> bytes:
     """Return the translation of a document."""
     columns = ("2",) if path.suffix == ".csv" else ()
-    settings = Settings(languages[1], languages[0], columns=columns, name=path.name)
+    settings = DocumentSettings(languages[1], languages[0], columns=columns, name=path.name)
     return translate_document(path.read_bytes(), format_of(path.name), translate, settings)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mtformer.text.words import word_spans
 from mtformer.translate.documents.formats import format_of, translate_document
-from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.seam import DocumentSettings
 from mtformer.translate.markup.line import take_out
 from mtformer.translate.translation import Translation
 
@@ -43,7 +43,7 @@ def _through_markup(text: str, translate: Callable[[list[str]], list[str]], *, b
 def translated(content: bytes | str, name: str, translate: Translate = capitals, **settings: object) -> bytes:
     """Translate a document from English to German."""
     content = content.encode() if isinstance(content, str) else content
-    given = Settings("de", "en", name=name, **settings)  # type: ignore[arg-type]
+    given = DocumentSettings("de", "en", name=name, **settings)  # type: ignore[arg-type]
     return translate_document(content, format_of(name), translate, given)
 
 

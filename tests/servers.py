@@ -14,7 +14,7 @@ import requests
 import uvicorn
 from conftest import sentence_pairs
 
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 from mtformer.serve.app import make_app
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys, add_key
@@ -66,12 +66,12 @@ def running(
     *models: Path,
     keys: Path | None = None,
     database: str | Path | None = None,
-    settings: Settings | None = None,
+    settings: RequestLimits | None = None,
     **given: Any,
 ) -> Iterator[Client]:
     """Yield a server with some models on a free port; ``given`` are arguments of :func:`.make_app`."""
     loaded = Models(models, device="cpu")
-    settings = settings or Settings()
+    settings = settings or RequestLimits()
     service = Service(
         loaded,
         Database(None if database is None else str(database)),

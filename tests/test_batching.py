@@ -9,7 +9,7 @@ from conftest import BOS_ID, EOS_ID, PAD_ID
 
 from mtformer.data import buckets as buckets_module
 from mtformer.data.arrays import Ragged
-from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
+from mtformer.data.batches import BatchPlan, PlannedBatch, epoch_batches, make_batch, pad
 from mtformer.data.buckets import buckets_of
 from mtformer.data.tokens import Corpus
 from mtformer.search.engine import fill_batches
@@ -125,7 +125,7 @@ def test_a_pair_over_the_budget_is_a_batch_of_its_own() -> None:
 def test_batches_depend_on_the_seed_and_the_epoch_alone(corpus: Corpus, all_of_one_length: bool) -> None:
     corpus = corpus_of([(row_of(20), row_of(20))] * 1000) if all_of_one_length else corpus
 
-    def batches(seed: int, epoch: int) -> Plan:
+    def batches(seed: int, epoch: int) -> BatchPlan:
         return epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=epoch)
 
     first = batches(1, 0)
@@ -162,7 +162,7 @@ def test_little_of_a_batch_is_padding_and_batches_are_full(seed: int) -> None:
     assert n_used / (len(batches) * MAX_TOKENS) > 0.9
 
 
-def padding(corpus: Corpus, batches: Plan) -> float:
+def padding(corpus: Corpus, batches: BatchPlan) -> float:
     n_places = sum(n_rows * (src_length + tgt_length) for n_rows, src_length, tgt_length in shapes(batches))
     return 1 - float(corpus.src.lengths.sum() + corpus.tgt.lengths.sum()) / n_places
 

@@ -11,10 +11,10 @@ import yaml
 from references import problems
 
 from mtformer.serve import app, libretranslate, own
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
-STOPPING = Settings().timeout + app._DRAIN_SECONDS  # seconds that a server may take to stop
+STOPPING = RequestLimits().timeout + app._DRAIN_SECONDS  # seconds that a server may take to stop
 PATHS = [route.path for route in (*libretranslate.ROUTES, *own.ROUTES)]
 
 

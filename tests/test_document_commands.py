@@ -19,7 +19,7 @@ from documents import translated
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import file_digest
 from mtformer.translate.documents.formats import format_of, read_document
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 from mtformer.translate.documents.tasks import Task, require_free, tasks, without_translations
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
@@ -349,11 +349,11 @@ def nested(depth: int) -> bytes:
 
 
 def test_unexpected_errors_of_readers_name_the_document() -> None:
-    def read(content: bytes, settings: Settings) -> TextDocument:
+    def read(content: bytes, settings: DocumentSettings) -> TextDocument:
         raise KeyError("x")
 
     with pytest.raises(UserError, match=r"a\.html cannot be read as HTML \(KeyError: 'x'\)"):
-        read_document(b"", replace(format_of("a.html"), read=read), Settings("de", name="a.html"))
+        read_document(b"", replace(format_of("a.html"), read=read), DocumentSettings("de", name="a.html"))
     with pytest.raises(UserError, match=r"a\.odt is nested too deeply to be read"):
         translated(nested(2_000), "a.odt")
 
@@ -368,7 +368,7 @@ def test_a_catalogue_whose_encoding_lacks_a_letter_becomes_utf_8() -> None:
 
 
 def test_a_text_whose_encoding_lacks_a_letter_is_refused() -> None:
-    document = TextDocument("für", "ascii", Settings("de", name="a.txt"), [], errors="strict")
+    document = TextDocument("für", "ascii", DocumentSettings("de", name="a.txt"), [], errors="strict")
     with pytest.raises(UserError, match=r"a\.txt: the translation has '.xfc', which ASCII, the encoding of the file"):
         document.with_translations([])
 

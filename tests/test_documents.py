@@ -10,7 +10,7 @@ import pytest
 from mtformer.support.terminal import text_width, wrap
 from mtformer.text.lines import Line
 from mtformer.translate.jobs.core import run
-from mtformer.translate.jobs.reading import Source, paragraphs
+from mtformer.translate.jobs.reading import TextInput, paragraphs
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -85,7 +85,7 @@ def translated(document: str, function: Callable[[str], str], folder: Path) -> s
     source, output, model = (folder / name for name in ("in", "out", "model"))
     source.write_text(document)
     model.touch()
-    job = TranslationJob(source=Source(path=source, is_document=True), models=[model], output=output)
+    job = TranslationJob(source=TextInput(path=source, is_document=True), models=[model], output=output)
     run(job, lambda: cast(Translator, Fake(function)))
     return output.read_text()
 

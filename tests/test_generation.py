@@ -20,7 +20,7 @@ from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.core import run
 from mtformer.translate.jobs.generation import CrossEntropyJob, GenerationJob, dual_score
 from mtformer.translate.jobs.options import Shard
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import TextInput
 from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 
@@ -68,7 +68,7 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 def job_of(folder: Path, *lines: str, name: str = "out.jsonl") -> GenerationJob:
     """Return the job that translates these lines."""
     (folder / "model").write_text("weights")
-    text = Source(text="\n".join(lines))
+    text = TextInput(text="\n".join(lines))
     return GenerationJob(text=text, models=[folder / "model"], output=folder / name, options={"beam_size": 4})
 
 

@@ -8,7 +8,7 @@ from documents import backwards, identity, n_calls, translated, units
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, read_document
 from mtformer.translate.documents.markup_tokens import TokenKind, read_html
-from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.seam import DocumentSettings
 
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>My "page" &amp; yours</title>
@@ -185,7 +185,7 @@ def test_text_areas_keep_their_lines() -> None:
     ],
 )
 def test_pages_name_the_direction_of_the_target_language(page: str, language: str, expected: str) -> None:
-    document = read_document(page.encode(), format_of("a.html"), Settings(language, "en"))
+    document = read_document(page.encode(), format_of("a.html"), DocumentSettings(language, "en"))
     assert document.with_translations([]).decode() == expected
 
 

@@ -24,7 +24,7 @@ from mtformer.translate.jobs.core import process, run
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.partial import PartialFile
 from mtformer.translate.jobs.ranks import run_on_ranks
-from mtformer.translate.jobs.reading import Paragraph, Source, windows
+from mtformer.translate.jobs.reading import Paragraph, TextInput, windows
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -62,7 +62,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TranslationJob:
     monkeypatch.setattr(reading, "LARGEST_SIZE", 4)
     (tmp_path / "model").write_text("weights")
     (tmp_path / "in.txt").write_bytes(b"\n".join(LINES) + b"\n")
-    source = Source(path=tmp_path / "in.txt", on_error=OnError.copy)
+    source = TextInput(path=tmp_path / "in.txt", on_error=OnError.copy)
     return TranslationJob(
         source=source, models=[tmp_path / "model"], output=tmp_path / "out.txt", options={"beam_size": 4}
     )
@@ -96,7 +96,7 @@ def test_windows_grow_up_to_a_limit() -> None:
 def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     n_read = n_written = most_held = 0
 
-    def lines(self: Source) -> Iterator[Paragraph]:
+    def lines(self: TextInput) -> Iterator[Paragraph]:
         nonlocal n_read
         for n_read in range(1, 100_001):
             yield Paragraph(n_read, str(n_read))
@@ -109,9 +109,9 @@ def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pyt
         n_written += n_units
 
     (tmp_path / "model").touch()
-    monkeypatch.setattr(Source, "units", lines)
+    monkeypatch.setattr(TextInput, "units", lines)
     monkeypatch.setattr(PartialFile, "write", write)
-    done(TranslationJob(source=Source(), models=[tmp_path / "model"], output=tmp_path / "out"))
+    done(TranslationJob(source=TextInput(), models=[tmp_path / "model"], output=tmp_path / "out"))
     assert (n_written, most_held) == (100_000, 8_000)
 
 
@@ -340,7 +340,7 @@ def test_unfinished_shares_of_another_number_of_processes_are_not_left_behind(
         (lambda job: replace(job, shard=Shard(1, 2)), "2 of 4 lines"),
         (lambda job: interrupted(job), "6 of 9 lines"),
         (lambda job: replace(job, source=replace(job.source, is_document=True)), "2 paragraphs"),
-        (lambda job: replace(job, source=Source("\n".join("abc"))), "2 lines"),
+        (lambda job: replace(job, source=TextInput("\n".join("abc"))), "2 lines"),
     ],
 )
 def test_progress_shows_the_lines_of_a_file_and_the_time_left(
@@ -573,7 +573,7 @@ def test_an_input_that_cannot_be_read_is_told_before_a_model_is_loaded(job: Tran
         raise AssertionError("a model is loaded")
 
     with pytest.raises(UserError, match=r"cannot read .*missing\.txt"):
-        run(replace(job, source=Source(path=tmp_path / "missing.txt")), load)
+        run(replace(job, source=TextInput(path=tmp_path / "missing.txt")), load)
 
 
 def test_two_processes_translate_a_share_each(trained: Project, tmp_path: Path) -> None:

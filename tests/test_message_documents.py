@@ -10,7 +10,7 @@ from documents import Translate, backwards, capitals, identity, n_calls, transla
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, read_document
-from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.seam import DocumentSettings
 
 CATALOGUE = r"""# A comment
 msgid ""
@@ -218,7 +218,7 @@ def test_choices_take_time_in_proportion_to_their_length() -> None:
 
 def test_a_language_whose_code_is_a_truth_value_gets_quotes() -> None:
     content = b"en:\n  a: A dog\n"
-    document = read_document(content, format_of("a.yml"), Settings("no", "en", name="a.yml"))
+    document = read_document(content, format_of("a.yml"), DocumentSettings("no", "en", name="a.yml"))
     assert yaml.safe_load(document.with_translations(["En hund"])) == {"no": {"a": "En hund"}}
 
 
@@ -409,7 +409,7 @@ def test_files_in_another_source_language_are_refused(xliff: str) -> None:
         translated(xliff.format("fr-CA"), "a.xlf")
     for language in ("en-GB", "ENG", "unknown"):
         assert units(xliff.format(language), "a.xlf") == ["Dogs"]
-    settings = Settings("de", "no")
+    settings = DocumentSettings("de", "no")
     settings.require_source_language("nb-NO")  # a macrolanguage and a language of it
 
 
@@ -447,7 +447,7 @@ def test_a_variant_of_a_language_is_not_another_variant() -> None:
     unit = '<tu><tuv xml:lang="en"><seg>Two dogs</seg></tuv><tuv xml:lang="zh-TW"><seg>x</seg></tuv></tu>'
     tmx = f"<tmx><body>{unit}</body></tmx>".encode()
     for language, n_units in (("zh-CN", 1), ("zh-tw", 0), ("zh", 0)):
-        settings = Settings(language, "en", name="a.tmx")
+        settings = DocumentSettings(language, "en", name="a.tmx")
         assert len(read_document(tmx, format_of("a.tmx"), settings).units) == n_units
 
 

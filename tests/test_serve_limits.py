@@ -13,7 +13,7 @@ import pytest
 from servers import ASKED, SECONDS, TEXT, Client, head, held, limited, running, talk, until
 
 from mtformer.serve import connections, http, service
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 from mtformer.serve.keys import Caller, Limits, RateLimiter
 from mtformer.support.errors import MtformerError
 
@@ -94,7 +94,7 @@ def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_size_of_requests_is_limited(bundle: Path) -> None:
-    with running(bundle, settings=Settings(max_characters=50)) as client:
+    with running(bundle, settings=RequestLimits(max_characters=50)) as client:
         answer = client.post("/translate", ASKED | {"q": ["a" * 30, "b" * 30]})
         assert (answer.status_code, answer.json()["error"]) == (
             413,
@@ -162,7 +162,7 @@ def test_a_request_behind_too_many_others_is_refused(server: Client, monkeypatch
 
 
 def test_a_translation_that_takes_too_long_is_given_up(bundle: Path) -> None:
-    with running(bundle, settings=Settings(timeout=0.05)) as client, held(client) as gate:
+    with running(bundle, settings=RequestLimits(timeout=0.05)) as client, held(client) as gate:
         assert client.post("/translate", ASKED).status_code == 504
         streamed = client.post("/v1/translate", {"text": [TEXT], "target": "de", "stream": True}).json()
         assert "took more than" in streamed["error"]

@@ -21,7 +21,7 @@ from servers import ASKED, PAIRS, SECONDS, TEXT, Client, held, running, until
 
 from mtformer.config import LanguagePair
 from mtformer.serve import app
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 from mtformer.serve.errors import ServiceError
 from mtformer.serve.keys import ANYONE, add_key
 from mtformer.serve.metrics import Metrics
@@ -114,10 +114,10 @@ def test_explanations_take_nothing_from_other_requests(server: Client, monkeypat
             return await service.explanations.explain(service.models.pairs[0], text)
 
     monkeypatch.setattr(service.explanations, "_explain", explain)
-    monkeypatch.setattr(service, "settings", Settings(timeout=0.05))
+    monkeypatch.setattr(service, "settings", RequestLimits(timeout=0.05))
     asyncio.run(ask())
     until(lambda: service.explanations._places._value == 8)
-    monkeypatch.setattr(service, "settings", Settings())
+    monkeypatch.setattr(service, "settings", RequestLimits())
     assert asyncio.run(of("again")) == {"text": "again"}
     assert started == ["0", "again"]
 

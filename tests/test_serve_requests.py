@@ -19,7 +19,7 @@ from servers import PAIRS, SECONDS, TEXT, Client, held, running, until
 
 from mtformer.data.clean.language import Identifier
 from mtformer.serve import store
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 from mtformer.serve.keys import add_key
 from mtformer.serve.scheduler import Job
 from mtformer.text.glossary import Glossary
@@ -30,7 +30,7 @@ GERMAN = "Das ist schon Deutsch, und so bleibt es auch."
 
 @pytest.fixture(scope="module")
 def server(bundle: Path) -> Iterator[Client]:
-    with running(bundle, settings=Settings(max_characters=1_000)) as client:
+    with running(bundle, settings=RequestLimits(max_characters=1_000)) as client:
         yield client
 
 
@@ -335,7 +335,7 @@ def test_a_prefix_that_the_model_does_not_end_can_be_explained(server: Client) -
 def test_what_is_refused_has_its_status_in_streams_too(bundle: Path, tmp_path: Path) -> None:
     ada = limited(tmp_path / "keys.json", concurrent=1, characters_per_month=3 * len(TEXT))
     stream = ASKED | {"stream": True}
-    with running(bundle, keys=tmp_path / "keys.json", settings=Settings(max_characters=100)) as client:
+    with running(bundle, keys=tmp_path / "keys.json", settings=RequestLimits(max_characters=100)) as client:
         assert client.post("/v1/translate", stream | {"text": "a" * 101}, headers=ada).status_code == 413
         with held(client) as gate, ThreadPoolExecutor(1) as thread:
             first = thread.submit(client.post, "/v1/translate", stream, headers=ada)

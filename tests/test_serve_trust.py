@@ -21,7 +21,7 @@ from servers import ASKED, PAIRS, SECONDS, TEXT, Client, head, held, running, ta
 from mtformer.cli import serve as serving
 from mtformer.serve.database import Database
 from mtformer.serve.keys import Keys, add_key
-from mtformer.serve.running import Place, url_of
+from mtformer.serve.running import Address, url_of
 from mtformer.serve.store import Store
 from mtformer.support.errors import UserError
 from mtformer.training import run as training
@@ -137,17 +137,17 @@ def test_it_listens_on_this_machine_only_unless_it_has_keys(trained: Project, ke
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "--insecure" in refused.stderr
     for host in ("127.0.0.1", "127.5.5.5", "localhost", "::1"):
-        Place(host)
+        Address(host)
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
         with pytest.raises(UserError, match="without keys anyone could use this server"):
-            Place(host)
-        Place(host, keys=key_file)
+            Address(host)
+        Address(host, keys=key_file)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64])
 def test_a_host_that_is_none(host: str) -> None:
     with pytest.raises(UserError, match=f"--host {host}: "):
-        Place(host, is_insecure=True).listen()
+        Address(host, is_insecure=True).listen()
 
 
 def test_urls_have_brackets_around_addresses_with_colons() -> None:
@@ -200,8 +200,8 @@ def test_pages_that_are_named_may_use_it(bundle: Path) -> None:
 @pytest.mark.parametrize("origin", ["example.org", "", "https://", "https://example.org/page", "https://a b"])
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(UserError, match="write an origin as in"):
-        Place(cors=[origin])
-    Place(cors=["*", "null", "https://example.org", "http://localhost:3000/", "moz-extension://1234"])
+        Address(cors=[origin])
+    Address(cors=["*", "null", "https://example.org", "http://localhost:3000/", "moz-extension://1234"])
 
 
 def test_a_server_for_this_machine_is_none_of_another_name(bundle: Path) -> None:
@@ -236,11 +236,11 @@ def test_the_demo_is_the_phrasebook_and_is_trained_once(
     monkeypatch.chdir(tmp_path)
     trained: list[Any] = []
     monkeypatch.setattr(training, "train", trained.append)
-    assert serving._demo(None, Place(port=0)) == [Path("runs/demo/model.safetensors")]
+    assert serving._demo(None, Address(port=0)) == [Path("runs/demo/model.safetensors")]
     assert len(trained) == 1
     Path("runs/demo").mkdir(parents=True)
     shutil.copy(bundle, "runs/demo/model.safetensors")
-    serving._demo(None, Place(port=0))
+    serving._demo(None, Address(port=0))
     assert len(trained) == 1
 
 

@@ -142,10 +142,10 @@ def backtranslate(
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.generation import GenerationJob
     from mtformer.translate.jobs.options import OnError
-    from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.jobs.reading import TextInput
 
     models = find_models(model)
-    text = Source(path=input, on_error=OnError.skip)
+    text = TextInput(path=input, on_error=OnError.skip)
     compared = options.compared_options(context)
     generation = GenerationJob(text=text, models=models, output=output, options=compared, **vars(job))
     run(generation, partial(options.load_translator, models, **vars(compute), **vars(direction), **search))

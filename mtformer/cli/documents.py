@@ -66,12 +66,12 @@ class DocumentOptions(Options):
             MtformerError: a document cannot be written; or, at the end, documents could not be read, and were skipped.
         """
         from mtformer.translate.documents.job import translate_documents
-        from mtformer.translate.documents.seam import Settings
+        from mtformer.translate.documents.seam import DocumentSettings
 
         if names := [name for name, is_given in refused.items() if is_given]:
             raise UserError(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} for lines of text, not documents")
         translator = load()
-        settings = Settings(
+        settings = DocumentSettings(
             translator.tgt_lang, translator.src_lang, bilingual=self.bilingual, columns=tuple(self.column or ())
         )
         translate_documents(tasks, job, translator, settings, read=read, on_written=print_result)

@@ -201,7 +201,7 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     """
     from mtformer.data.new_config import language_of
     from mtformer.text.lines import COMPRESSED, is_utf8
-    from mtformer.translate.jobs.reading import Source, structured_suffix
+    from mtformer.translate.jobs.reading import TextInput, structured_suffix
 
     if text is None:
         return
@@ -215,7 +215,7 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
         if not reads_files:
             raise UserError(f"{text} is a file: give one of its sentences, in quotes")
-        Source(path=Path(text))  # an error if it cannot be read with --input either
+        TextInput(path=Path(text))  # an error if it cannot be read with --input either
         raise UserError(
             f"{text} is a file: to read it, use --input {shlex.quote(text)}; to take its name as the text, pipe it in"
         )

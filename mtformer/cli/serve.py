@@ -12,7 +12,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.packages import require_package
 
 if TYPE_CHECKING:
-    from mtformer.serve.running import Place
+    from mtformer.serve.running import Address
 
 log = logging.getLogger(__name__)
 
@@ -78,28 +78,28 @@ def serve(
         _add_key(listen.keys, listen.new_key)
         return
     from mtformer.runs.finding import find_models
-    from mtformer.serve.admission import Settings
+    from mtformer.serve.admission import RequestLimits
     from mtformer.serve.models import Models
-    from mtformer.serve.running import Place, serve
+    from mtformer.serve.running import Address, serve
     from mtformer.support.hardware import keep_freed_memory
     from mtformer.support.logs import log_as_json
 
     if log_format == "json" or (log_format is None and not sys.stderr.isatty()):
         log_as_json()
-    place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
-    paths = _demo(model, place) if demo else find_models(model, "mtformer serve MODEL")
+    address = Address(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
+    paths = _demo(model, address) if demo else find_models(model, "mtformer serve MODEL")
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
     models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
-    settings = Settings(limits.max_characters, limits.timeout)
-    serve(models, place, database=database, settings=settings, watch=watch)
+    settings = RequestLimits(limits.max_characters, limits.timeout)
+    serve(models, address, database=database, settings=settings, watch=watch)
 
 
-def _demo(given: list[Path] | None, place: "Place") -> list[Path]:
+def _demo(given: list[Path] | None, address: "Address") -> list[Path]:
     """Return the bundle of the phrasebook, which is trained if there is none and the server could then listen.
 
     Raises:
-        UserError: a model is named beside it, or the place is taken.
+        UserError: a model is named beside it, or the address is taken.
     """
     import yaml
 
@@ -114,7 +114,7 @@ def _demo(given: list[Path] | None, place: "Place") -> list[Path]:
     if not bundle.is_file():
         from mtformer.training.run import train
 
-        place.listen().close()
+        address.listen().close()
         log.info("%s is trained first, which takes some minutes", bundle)
         train(config)
     return [bundle]

@@ -17,7 +17,7 @@ from mtformer.translate.jobs.options import Format, OnError
 if TYPE_CHECKING:
     from mtformer.text.glossary import Glossary
     from mtformer.text.tokenizer.vocabulary import Vocabulary
-    from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.jobs.reading import TextInput
 
 
 class FileOptions(Options):
@@ -45,18 +45,18 @@ class FileOptions(Options):
             "--document": self.document,
         }
 
-    def source(self, text: str | None) -> "Source":
+    def source(self, text: str | None) -> "TextInput":
         """Return the source of the texts.
 
         Raises:
             UserError: some of the options cannot be combined.
         """
-        from mtformer.translate.jobs.reading import Source
+        from mtformer.translate.jobs.reading import TextInput
 
         options.check_text(text, self.input)
         if self.document and self.alignments and self.format is Format.text:
             raise UserError("--alignments cannot be shown in the text of --document: use --format tsv or json")
-        return Source(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
+        return TextInput(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
 
 
 class TermOptions(Options):
@@ -70,7 +70,7 @@ class TermOptions(Options):
         default="hard",
     )
 
-    def read(self, source: "Source", output: Path) -> "Glossary | None":
+    def read(self, source: "TextInput", output: Path) -> "Glossary | None":
         """Read the glossary; None without one.
 
         Raises:
@@ -102,7 +102,7 @@ class MemoryOptions(Options):
         metavar="SIMILARITY",
     )
 
-    def check(self, source: "Source", terms: Path | None, output: Path) -> list[Path]:
+    def check(self, source: "TextInput", terms: Path | None, output: Path) -> list[Path]:
         """Return the files of the translation memory.
 
         Raises:
@@ -142,13 +142,13 @@ def translate(
     from mtformer.runs.finding import find_models
     from mtformer.support.hardware import keep_freed_memory
     from mtformer.translate.jobs.core import run
-    from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.jobs.reading import TextInput
     from mtformer.translate.jobs.translating import TranslationJob
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     tasks = documents.tasks(text, files.input, files.output)
-    source = Source("", on_error=files.on_error) if tasks else files.source(text[0] if text else None)
+    source = TextInput("", on_error=files.on_error) if tasks else files.source(text[0] if text else None)
     terms = glossary.read(source, files.output)
     memory_files = reuse.check(source, glossary.terms, files.output)
     models = find_models(model)

@@ -117,7 +117,7 @@ class PlannedBatch(NamedTuple):
     tgt_length: int
 
 
-class Plan(Sequence[PlannedBatch]):
+class BatchPlan(Sequence[PlannedBatch]):
     """Batches, kept in arrays: an epoch may have hundreds of thousands.
 
     Attributes:
@@ -135,16 +135,16 @@ class Plan(Sequence[PlannedBatch]):
     @overload
     def __getitem__(self, index: int) -> PlannedBatch: ...
     @overload
-    def __getitem__(self, index: slice) -> "Plan": ...
-    def __getitem__(self, index: int | slice) -> "PlannedBatch | Plan":
+    def __getitem__(self, index: slice) -> "BatchPlan": ...
+    def __getitem__(self, index: int | slice) -> "PlannedBatch | BatchPlan":
         if isinstance(index, slice):
-            return Plan(self.order, self.bounds[index], self.lengths[index])
+            return BatchPlan(self.order, self.bounds[index], self.lengths[index])
         start, end = self.bounds[index]
         return PlannedBatch(self.order[start:end], *self.lengths[index].tolist())
 
-    def arranged(self, numbers: np.ndarray) -> "Plan":
+    def arranged(self, numbers: np.ndarray) -> "BatchPlan":
         """Return the batches with these numbers, in this order."""
-        return Plan(self.order, self.bounds[numbers], self.lengths[numbers])
+        return BatchPlan(self.order, self.bounds[numbers], self.lengths[numbers])
 
     @property
     def checksum(self) -> int:
@@ -157,7 +157,7 @@ class Plan(Sequence[PlannedBatch]):
 
 def epoch_batches(
     corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None, n_parts: int = 1
-) -> Plan:
+) -> BatchPlan:
     """Divide the pairs of an epoch into batches of at most ``max_tokens``: rows times the longer side.
 
     Each epoch regroups pairs of similar length and shuffles the batches, but the shapes of the batches depend on the
@@ -178,7 +178,7 @@ def epoch_batches(
     return plan.arranged(random.permutation(len(plan)))
 
 
-def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: int = 1) -> Plan:
+def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: int = 1) -> BatchPlan:
     """Divide the pairs, taken in ``order``, into full batches of few distinct shapes, from short to long.
 
     oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
@@ -201,7 +201,7 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: in
         end += n_taken
         if moves_on:
             waiting[following] = np.concatenate([waiting[i][n_taken:], waiting[following]])
-    return Plan(*map(np.concatenate, (taken, bounds, lengths)))
+    return BatchPlan(*map(np.concatenate, (taken, bounds, lengths)))
 
 
 def _by_bucket(order: np.ndarray, bucket_of_pair: np.ndarray, n_buckets: int) -> list[np.ndarray]:

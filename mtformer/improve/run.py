@@ -27,7 +27,7 @@ from mtformer.text.glossary import Glossary
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.training.run import dry_run, train
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import TextInput
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Request:
 class _Texts:
     train: StoredText
     valid: Sequence[SentencePair]
-    monolingual: Source | None
+    monolingual: TextInput | None
     n_monolingual: int
 
 
@@ -226,7 +226,7 @@ def _read(request: Request) -> _Texts:
         raise UserError(
             "mtformer improve reads its text several times, and a pipe can be read once: write it to a file"
         )
-    source = Source(path=monolingual) if monolingual else None
+    source = TextInput(path=monolingual) if monolingual else None
     n_monolingual = sum(1 for line in read_lines(source.path) if line.strip()) if source else 0
     if source and not n_monolingual:
         raise UserError(f"--monolingual: {monolingual} contains no text")

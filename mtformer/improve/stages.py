@@ -20,12 +20,12 @@ from mtformer.text.pairs import SentencePair
 from mtformer.training.run import train
 from mtformer.translate.jobs import core
 from mtformer.translate.jobs.generation import GenerationJob, json_line
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import TextInput
 from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 
-Text = ParallelText | Source
+Text = ParallelText | TextInput
 
 
 def valid_bleu(models: Sequence[Path], valid: Path) -> float:

@@ -13,8 +13,8 @@ _BULK_CHARACTERS = 10  # times as many as other requests files may have
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The limits of a server.
+class RequestLimits:
+    """The limits of a request.
 
     Attributes:
         max_characters: of the texts of one request.
@@ -36,7 +36,7 @@ class Admission:
     """
 
     def __init__(
-        self, settings: Settings, rate_limiter: RateLimiter, store: Store, caller: Caller, *, is_bulk: bool
+        self, settings: RequestLimits, rate_limiter: RateLimiter, store: Store, caller: Caller, *, is_bulk: bool
     ) -> None:
         """Start the time of a request.
 

@@ -18,7 +18,7 @@ from mtformer.serve.results import ENDED, Outcome
 from mtformer.serve.service import Service
 from mtformer.support.errors import MtformerError
 from mtformer.translate.documents.formats import FORMATS, format_of, read_document, write_document
-from mtformer.translate.documents.seam import Settings
+from mtformer.translate.documents.seam import DocumentSettings
 from mtformer.translate.documents.tasks import translated_name
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ async def translate_document(
         ServiceError: it exceeds a limit, or the server fails.
     """
     pair = service.pair(query.source, query.target)
-    settings, format = Settings(pair.tgt_lang, name=PurePath(file.name).name), format_of(file.name)
+    settings, format = DocumentSettings(pair.tgt_lang, name=PurePath(file.name).name), format_of(file.name)
     if query.source is not None:
         settings = replace(settings, src_lang=pair.src_lang)
     async with service.admitted(caller, is_bulk=True) as admission:

@@ -15,7 +15,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from mtformer.serve.admission import Settings
+from mtformer.serve.admission import RequestLimits
 from mtformer.serve.app import make_app
 from mtformer.serve.connections import Connection, allow_many
 from mtformer.serve.database import Database
@@ -33,7 +33,7 @@ _IDLE_SECONDS = 75  # until a connection without requests is closed: more than t
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """The address of a server, and access to it; open to other machines only if that is explicitly allowed.
 
     Attributes:
@@ -93,13 +93,13 @@ class Place:
 
 
 def serve(
-    models: Models, place: Place, *, database: str | None = None, settings: Settings, watch: bool = False
+    models: Models, address: Address, *, database: str | None = None, settings: RequestLimits, watch: bool = False
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted, unless Ctrl-C comes again.
 
     Args:
         models: the models.
-        place: where to listen, and who may send requests.
+        address: where to listen, and who may send requests.
         database: a SQLite file or the URL of a database, as for :class:`.Database`.
         settings: limits.
         watch: whether to replace models whose files change.
@@ -107,14 +107,14 @@ def serve(
     Raises:
         UserError: it cannot listen there, or a file or the database cannot be used.
     """
-    keys = None if place.keys is None else Keys.read(place.keys)
-    is_local = keys is None and is_loopback(place.host)
+    keys = None if address.keys is None else Keys.read(address.keys)
+    is_local = keys is None and is_loopback(address.host)
     if keys is None and not is_local:
-        log.warning("ANYONE who can reach %s can use this server: it has no keys (--insecure)", place.host)
-    with place.listen() as listening:
+        log.warning("ANYONE who can reach %s can use this server: it has no keys (--insecure)", address.host)
+    with address.listen() as listening:
         service = Service(models, Database(database), keys, settings)  # whose database has to work before all else
         models.load_first()
-        app = make_app(service, cors=place.cors, is_local=is_local, watch=watch)
+        app = make_app(service, cors=address.cors, is_local=is_local, watch=watch)
         log.info("%s on %s", ", ".join(map(str, models.pairs[:10])), url_of(*listening.getsockname()))
         gc.freeze()  # or the collector would go through all that is loaded again and again
         allow_many()
@@ -136,7 +136,7 @@ def url_of(host: str, port: int, *_: object) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def server_config(app: Starlette, settings: Settings) -> uvicorn.Config:
+def server_config(app: Starlette, settings: RequestLimits) -> uvicorn.Config:
     """Return the settings of uvicorn; our own log has the requests."""
     return uvicorn.Config(
         app,

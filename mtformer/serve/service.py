@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from mtformer.config import LanguagePair
-from mtformer.serve.admission import Admission, Settings
+from mtformer.serve.admission import Admission, RequestLimits
 from mtformer.serve.database import Database
 from mtformer.serve.errors import ClientGoneError, ServiceError
 from mtformer.serve.explanations import Explanations
@@ -41,7 +41,7 @@ _MOST_DETECTED = 1_000  # characters of a text that its language is detected by
 class Service:
     """Models, a scheduler, and who may use them."""
 
-    def __init__(self, models: Models, database: Database, keys: Keys | None, settings: Settings) -> None:
+    def __init__(self, models: Models, database: Database, keys: Keys | None, settings: RequestLimits) -> None:
         """Start the threads of the scheduler.
 
         Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from pydantic import JsonValue
 
-from mtformer.data.batches import Plan, PlannedBatch, make_batch
+from mtformer.data.batches import BatchPlan, PlannedBatch, make_batch
 from mtformer.model.weights import count_parameters
 from mtformer.runs.folder import Journal
 from mtformer.support.progress import clock, expected_seconds
@@ -103,7 +103,7 @@ def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tu
     return n_steps, -(-n_steps // every) + (settings.init_from is not None)
 
 
-def _measure(trainer: Trainer, plan: Plan) -> float:
+def _measure(trainer: Trainer, plan: BatchPlan) -> float:
     """Return target tokens per second of updates from all over an epoch, after a warm-up with the largest batch."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
     n_tokens = int(trainer.data.corpus.tgt.lengths[plan.order].sum())

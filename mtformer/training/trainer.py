@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from itertools import islice
 
 from mtformer.config import ResolvedConfig
-from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
+from mtformer.data.batches import Batch, BatchPlan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.contents import LOWER_IS_BETTER, forgets
@@ -203,14 +203,14 @@ class Trainer:
             return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> BatchPlan:
         """Return the batches of an epoch."""
         corpus, order, settings = self.data.corpus, self.data.order(epoch), self.settings
         return epoch_batches(
             corpus, settings.max_tokens, seed=settings.seed, epoch=epoch, order=order, n_parts=settings.threads
         )
 
-    def _require_plan_of_epoch(self, plan: Plan) -> None:
+    def _require_plan_of_epoch(self, plan: BatchPlan) -> None:
         """Note the batches of an epoch that starts; refuse others in the middle of it."""
         if not self.state.batch:
             self.state.plan_digest = plan.checksum

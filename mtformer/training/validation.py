@@ -15,7 +15,7 @@ import torch
 
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
-from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
+from mtformer.data.batches import BatchPlan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.tokens import Corpus, Encoder, Prefixed
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
@@ -256,7 +256,7 @@ class Validator:
         pairs = [AlignRequest(corpus.src[i].tolist(), corpus.tgt[i][:-1].tolist()) for corpus, i in places]
         return choose_heads(model, pairs)
 
-    def _plan(self, valid: _ValidSet) -> Plan:
+    def _plan(self, valid: _ValidSet) -> BatchPlan:
         return fill_buckets(valid.corpus, np.arange(len(valid.corpus)), self._config.training.max_tokens)
 
     def _search_precision(self, device: torch.device) -> Precision:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mtformer.config import LanguagePair
 from mtformer.data.arrays import Ragged
 from mtformer.data.clean.seen import hashes
-from mtformer.data.clean.words import Association, EncodedPairs, Encoder, Features, Floats, Ints, WordOrder, Words
+from mtformer.data.clean.words import Association, EncodedPairs, Features, Floats, Ints, WordEncoder, WordOrder, Words
 from mtformer.text.pairs import SentencePair
 
 MISALIGNED = "misaligned"
@@ -60,7 +60,7 @@ class Examples(NamedTuple):
     encoded: EncodedPairs
 
 
-def corrupted(examples: Examples, way: str, encoder: Encoder, random: np.random.Generator) -> EncodedPairs:
+def corrupted(examples: Examples, way: str, encoder: WordEncoder, random: np.random.Generator) -> EncodedPairs:
     """Return copies of pairs that are corrupted in one of :data:`WAYS`; those that are too short are left out."""
     pairs = examples.encoded
     if way == MISALIGNED:
@@ -242,13 +242,13 @@ class Half(NamedTuple):
     their translations do not.
     """
 
-    encoder: Encoder
+    encoder: WordEncoder
     association: Association
     src_order: WordOrder
     tgt_order: WordOrder
 
     @classmethod
-    def learn(cls, pairs: EncodedPairs, encoder: Encoder) -> "Half":
+    def learn(cls, pairs: EncodedPairs, encoder: WordEncoder) -> "Half":
         """Learn from the pairs of a half."""
         association = Association(encoder.in_usual_forms(next(pairs.portions(_MOST_CELLS))))
         return cls(encoder, association, *map(WordOrder, pairs))
@@ -262,7 +262,9 @@ class Half(NamedTuple):
 class LearnedRules:
     """Scores pairs for each of :data:`CORRUPTIONS`."""
 
-    def __init__(self, encoder: Encoder, halves: Sequence[Half], ways: Sequence[str], classifier: Classifier) -> None:
+    def __init__(
+        self, encoder: WordEncoder, halves: Sequence[Half], ways: Sequence[str], classifier: Classifier
+    ) -> None:
         """Take the results of :meth:`learn`: ``halves[i]`` is learned from the pairs whose half is i."""
         self._encoder = encoder
         self._halves = halves
@@ -276,7 +278,7 @@ class LearnedRules:
         halves = _halves(pairs)
         if len(pairs) < FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
             return None
-        encoder, words = Encoder.learn(pairs, languages)
+        encoder, words = WordEncoder.learn(pairs, languages)
         numbers = [np.flatnonzero(halves == half) for half in (0, 1)]
         taught = [Half.learn(words.selected(of_half), encoder) for of_half in numbers]
         chosen = [of_half[:_MOST_EXAMPLES] for of_half in numbers]
@@ -355,7 +357,7 @@ def _features(teachers: Sequence[Half], pairs: Sequence[EncodedPairs]) -> Featur
 
 
 def _features_of_copies(
-    teachers: Sequence[Half], examples: Sequence[Examples], encoder: Encoder
+    teachers: Sequence[Half], examples: Sequence[Examples], encoder: WordEncoder
 ) -> dict[str, Features]:
     """Return the features of corrupted copies, for each of :data:`WAYS` that enough of the examples can have."""
     copies = {}

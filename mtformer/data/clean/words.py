@@ -152,14 +152,14 @@ def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]
     return Ragged.of_lengths(numbers, np.array(lengths, dtype=np.int64))
 
 
-class Encoder(NamedTuple):
+class WordEncoder(NamedTuple):
     """Turns pairs into numbers of words."""
 
     src: Words
     tgt: Words
 
     @classmethod
-    def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> tuple["Encoder", EncodedPairs]:
+    def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> tuple["WordEncoder", EncodedPairs]:
         """Count the words of pairs, and encode these."""
         src_words, src = Words.learn((pair.src for pair in pairs), languages.src_lang)
         tgt_words, tgt = Words.learn((pair.tgt for pair in pairs), languages.tgt_lang)

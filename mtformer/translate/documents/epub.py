@@ -12,7 +12,7 @@ from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.html import page
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_html, read_xml
-from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
+from mtformer.translate.documents.seam import ArchiveDocument, DocumentSettings, TextDocument
 
 _KINDS = {  # of the parts with text, by their media types, and by their names where the book does not tell
     "application/xhtml+xml": "page",
@@ -26,7 +26,7 @@ _KINDS = {  # of the parts with text, by their media types, and by their names w
 _WITH_TEXT = ("text", "dc:title")  # of a table of contents, and of a package, whose description may have tags as text
 
 
-def read(content: bytes, settings: Settings) -> ArchiveDocument:
+def read(content: bytes, settings: DocumentSettings) -> ArchiveDocument:
     """Read a book.
 
     Raises:
@@ -58,7 +58,7 @@ def _in_manifest(archive: Archive, package: str) -> dict[str, str]:
     return found
 
 
-def _part(archive: Archive, name: str, kind: str, settings: Settings) -> TextDocument:
+def _part(archive: Archive, name: str, kind: str, settings: DocumentSettings) -> TextDocument:
     title = f"{archive.name}: {name}"
     text, encoding = decoded(archive.read(name), title)
     if kind == "page":
@@ -78,7 +78,7 @@ def _role(source: MarkupSource, number: int) -> Role:
     return Role.TEXT_BLOCK if source.tokens[number].name in _WITH_TEXT else Role.BLOCK
 
 
-def _language(source: MarkupSource, settings: Settings) -> Iterable[tuple[Span, str]]:
+def _language(source: MarkupSource, settings: DocumentSettings) -> Iterable[tuple[Span, str]]:
     """Yield the edit that sets the language of the book to the target language."""
     for number, (kind, name, _, end) in enumerate(source.tokens):
         if name == "dc:language" and kind is TokenKind.START and not settings.bilingual:

@@ -14,7 +14,7 @@ from mtformer.translate.documents.flow import Flow, Role, between_tags
 from mtformer.translate.documents.inline import Span, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
 from mtformer.translate.documents.messages import choice_parts
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _INLINE = frozenset(["g", "mrk", "pc", "hi"])
 _STATE = re.compile(r'\s(?:state|state-qualifier)\s*=\s*(?:"[^"]*"|\'[^\']*\')')
@@ -27,7 +27,7 @@ class _Exchange:
     """Finds the untranslated units of a file."""
 
     source: MarkupSource
-    settings: Settings
+    settings: DocumentSettings
 
     def __post_init__(self) -> None:
         self.edits: list[tuple[Span, str]] = []
@@ -192,7 +192,7 @@ def _closest(code: str, languages: Iterable[str]) -> str:
     return max(same, key=lambda lang: matches_language(lang, code), default="")
 
 
-def read_xliff(content: bytes, settings: Settings) -> TextDocument:
+def read_xliff(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read XLIFF.
 
     Raises:
@@ -208,7 +208,7 @@ def read_xliff(content: bytes, settings: Settings) -> TextDocument:
     return TextDocument(text, encoding, settings, blocks, exchange.edits)
 
 
-def read_tmx(content: bytes, settings: Settings) -> TextDocument:
+def read_tmx(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a translation memory to which the target language is added.
 
     Raises:

@@ -18,7 +18,7 @@ from mtformer.translate.documents import (
     tables,
     text,
 )
-from mtformer.translate.documents.seam import Document, Format, Settings
+from mtformer.translate.documents.seam import Document, DocumentSettings, Format
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
@@ -66,7 +66,7 @@ def format_of(name: str) -> Format:
     return format
 
 
-def read_document(content: bytes, format: Format, settings: Settings) -> Document:
+def read_document(content: bytes, format: Format, settings: DocumentSettings) -> Document:
     """Read a document.
 
     Raises:
@@ -79,7 +79,9 @@ def read_document(content: bytes, format: Format, settings: Settings) -> Documen
         return format.read(content, settings)
 
 
-def write_document(document: Document, translations: Sequence[str], format: Format, settings: Settings) -> bytes:
+def write_document(
+    document: Document, translations: Sequence[str], format: Format, settings: DocumentSettings
+) -> bytes:
     """Return a document that has been read with one translation for each unit.
 
     Raises:
@@ -90,7 +92,7 @@ def write_document(document: Document, translations: Sequence[str], format: Form
 
 
 @contextmanager
-def _errors_named(format: Format, settings: Settings, done: str) -> Iterator[None]:
+def _errors_named(format: Format, settings: DocumentSettings, done: str) -> Iterator[None]:
     """Name the document in unexpected errors: readers do not know all kinds of damage.
 
     Raises:
@@ -108,7 +110,7 @@ def _errors_named(format: Format, settings: Settings, done: str) -> Iterator[Non
 
 
 def translate_document(
-    content: bytes, format: Format, translate: Callable[[Sequence[str]], Sequence[str]], settings: Settings
+    content: bytes, format: Format, translate: Callable[[Sequence[str]], Sequence[str]], settings: DocumentSettings
 ) -> bytes:
     """Translate a document.
 

@@ -13,7 +13,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _LINE = re.compile(
     r"(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"
@@ -44,7 +44,7 @@ class _Entry:
     is_fuzzy: bool = False
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a catalogue.
 
     Raises:

@@ -9,7 +9,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, Role, attribute_block, between_tags, with_line_breaks
 from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 from mtformer.translate.markup.scanner import BLOCKS
 
 HIDDEN = frozenset(["script", "style", "template", "pre", "listing", "xmp", "plaintext"])  # elements that stay
@@ -45,7 +45,7 @@ def role_in_html(source: MarkupSource, number: int) -> Role:
 
 
 def page(
-    source: MarkupSource, encoding: str, settings: Settings, writer: Writer, lines: Container[int] = frozenset()
+    source: MarkupSource, encoding: str, settings: DocumentSettings, writer: Writer, lines: Container[int] = frozenset()
 ) -> TextDocument:
     """Return a page of HTML or XHTML, given its tokens; ``writer`` and ``lines`` are those of its :class:`.Flow`."""
     flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
@@ -78,7 +78,7 @@ def _attributes(source: MarkupSource, number: int, name: str, start: int, end: i
             yield from attribute_block(source, (begin, stop))
 
 
-def _language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
+def _language_edits(source: MarkupSource, settings: DocumentSettings) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the edits that set the language of the page, and its text direction."""
     for kind, name, start, end in source.tokens:
         if kind is TokenKind.START and name == "html" and not settings.bilingual:
@@ -93,7 +93,7 @@ def _language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[
             return
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a page.
 
     Raises:

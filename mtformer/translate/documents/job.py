@@ -17,7 +17,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import digest_of, read_errors, write_atomically
 from mtformer.support.terminal import counted
 from mtformer.translate.documents.formats import format_of, read_document, write_document
-from mtformer.translate.documents.seam import Document, Settings
+from mtformer.translate.documents.seam import Document, DocumentSettings
 from mtformer.translate.documents.tasks import Task, require_free, without_translations
 from mtformer.translate.jobs.core import Tally, Work, process
 from mtformer.translate.jobs.options import OnError
@@ -64,7 +64,7 @@ class Documents:
     """
 
     tasks: Sequence[Task]
-    settings: Settings
+    settings: DocumentSettings
     goes_on: bool
     on_written: Callable[[Path], object]
     skipped: Sequence[int] = ()
@@ -156,7 +156,7 @@ class Documents:
             log.warning("%s has the text of %s only: its layout is lost", target, task.input.name)
         self.on_written(target)
 
-    def _named(self, task: Task) -> Settings:
+    def _named(self, task: Task) -> DocumentSettings:
         return replace(self.settings, name=str(task.input))
 
     def _leave_out(self, error: UserError) -> None:
@@ -233,7 +233,7 @@ def translate_documents(
     tasks: Sequence[Task],
     job: TranslationJob,
     translator: "Translator",
-    settings: Settings,
+    settings: DocumentSettings,
     *,
     read: Iterable[Path],
     on_written: Callable[[Path], object],

@@ -17,7 +17,7 @@ from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -58,7 +58,7 @@ _REFERENCE = re.compile(
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a text in Markdown.
 
     Raises:
@@ -265,7 +265,7 @@ def _without_prefixes(text: str, starts: Sequence[int], html: "Sequence[Token]")
     return "".join(found) + text[position:]
 
 
-def _html(text: str, start: int, stop: int, settings: Settings) -> Iterator[Block]:
+def _html(text: str, start: int, stop: int, settings: DocumentSettings) -> Iterator[Block]:
     part = read_html(text[start:stop], settings.name)
     tokens = [token._replace(start=token.start + start, end=token.end + start) for token in part.tokens]
     source = MarkupSource(text, tokens)

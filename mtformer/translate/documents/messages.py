@@ -13,7 +13,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _BOM = "\ufeff"  # the byte order mark, which the readers of both do not count
 _JSON_STRING = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?')  # a key has a colon after it
@@ -74,7 +74,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def read_json(content: bytes, settings: Settings) -> TextDocument:
+def read_json(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a file of messages in JSON.
 
     Raises:
@@ -118,7 +118,7 @@ def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
             waiting += [(key or "[]", item, is_note) for item in reversed(value)]
 
 
-def read_yaml(content: bytes, settings: Settings) -> TextDocument:
+def read_yaml(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a file of messages in YAML; if its only key is the source language, as in Rails, the target replaces it.
 
     Raises:
@@ -206,7 +206,7 @@ def _yaml_scalar(written: str, style: str | None, old: str, text: str) -> str:
     return json.dumps(text, ensure_ascii=False) + tail
 
 
-def read_properties(content: bytes, settings: Settings) -> TextDocument:
+def read_properties(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read properties of Java, in UTF-8 or ISO 8859-1.
 
     Raises:

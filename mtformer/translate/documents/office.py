@@ -11,7 +11,7 @@ from mtformer.translate.documents.flow import attribute_block
 from mtformer.translate.documents.inline import Text
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.runs import Dialect, paragraphs
-from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
+from mtformer.translate.documents.seam import ArchiveDocument, DocumentSettings, TextDocument
 
 _WORD_TEXT = Dialect(
     frozenset(["w:p"]),
@@ -52,7 +52,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def _read(
-    content: bytes, settings: Settings, *, program: str, main: str, patterns: Iterable[tuple[str, Dialect]]
+    content: bytes, settings: DocumentSettings, *, program: str, main: str, patterns: Iterable[tuple[str, Dialect]]
 ) -> ArchiveDocument:
     """Read a document; headings of tables in a workbook are kept, because formulas refer to them.
 
@@ -86,7 +86,9 @@ def _is_named(pattern: str, name: str) -> bool:
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 
-def _part(archive: Archive, name: str, settings: Settings, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
+def _part(
+    archive: Archive, name: str, settings: DocumentSettings, dialect: Dialect, headings: frozenset[str]
+) -> TextDocument:
     source, encoding = archive.read_xml(name)
     blocks = [*paragraphs(source, dialect, joins=not settings.bilingual), *_descriptions(source)]
     if headings:

@@ -9,7 +9,7 @@ from mtformer.translate.documents.flow import Flow, Role, between_tags, with_lin
 from mtformer.translate.documents.inline import Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.runs import CODE_WORD
-from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
+from mtformer.translate.documents.seam import ArchiveDocument, DocumentSettings, TextDocument
 
 _DESCRIPTIONS = dict.fromkeys(("svg:title", "svg:desc"), " / ")  # of images, in which no tag may stand
 _ROLES = {
@@ -44,7 +44,7 @@ def _role(source: MarkupSource, number: int) -> Role:
     return role
 
 
-def read(content: bytes, settings: Settings) -> ArchiveDocument:
+def read(content: bytes, settings: DocumentSettings) -> ArchiveDocument:
     """Read a text, a table or slides.
 
     Raises:
@@ -61,7 +61,7 @@ def read(content: bytes, settings: Settings) -> ArchiveDocument:
     return ArchiveDocument(archive, ((name, _part(archive, name, settings)) for name in names))
 
 
-def _part(archive: Archive, name: str, settings: Settings) -> TextDocument:
+def _part(archive: Archive, name: str, settings: DocumentSettings) -> TextDocument:
     source, encoding = archive.read_xml(name)
     writer, joins = Writer("<text:line-break/>", between_tags), not settings.bilingual
     flow = Flow(source, partial(_role, source), writer, is_text=False, joins=joins)

@@ -17,7 +17,7 @@ _MACROLANGUAGES = {"nb": "no", "nn": "no"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class DocumentSettings:
     """The settings for reading and writing a document.
 
     Attributes:
@@ -78,7 +78,7 @@ class TextDocument:
         self,
         text: str,
         encoding: str,
-        settings: Settings,
+        settings: DocumentSettings,
         blocks: Iterable[Block],
         edits: Iterable[tuple[Span, str]] = (),
         *,
@@ -170,7 +170,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     media_type: str
-    read: Callable[[bytes, Settings], Document]
+    read: Callable[[bytes, DocumentSettings], Document]
     written_as: str = ""
     has_both: bool = True
     package: str = ""

@@ -19,7 +19,7 @@ from mtformer.text.words import word_spans
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Text, Writer
 from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 from mtformer.translate.markup.scanner import SUBTITLE_OVERRIDE
 
 _WIDTH = 42  # columns: the usual length of a line
@@ -77,7 +77,7 @@ class _Cue:
     is_end: bool
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read subtitles.
 
     Raises:

@@ -10,13 +10,13 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _FOR_EXCEL = re.compile(r'"?sep=([^"\r\n])"?(?:\r?\n|\r|\Z)')  # a first line, which names the separator
 _Row = list[tuple[str, Span]]  # the cells, and where they stand
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a table; if it is to be bilingual, translations get a separate column.
 
     Raises:
@@ -67,7 +67,7 @@ def _rows(text: str, position: int, delimiter: str) -> Iterator[_Row]:
         yield [*row, ("", (position, position))]
 
 
-def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool]:
+def _columns(header: Sequence[str], settings: DocumentSettings) -> tuple[list[int], bool]:
     """Return the columns to translate, from 0, and whether the first row has their names."""
     if not header:
         return [], False

@@ -13,7 +13,7 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Writer
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_units
-from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _SHORT = 40  # columns: shorter lines say nothing about the width of a page
 _FULL = 0.9  # of the longest lines of a page: how far full lines reach, since letters are not of one width
@@ -25,7 +25,7 @@ _UNSPACED = re.compile(f"[{CHARACTER_WORDS}]{{2}}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
 
 
-def read(content: bytes, settings: Settings) -> TextDocument:
+def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a text, of which wrapped lines are joined.
 
     Raises:
@@ -35,7 +35,7 @@ def read(content: bytes, settings: Settings) -> TextDocument:
     return _document(text, encoding, settings, joins=True)
 
 
-def _document(text: str, encoding: str, settings: Settings, *, joins: bool) -> TextDocument:
+def _document(text: str, encoding: str, settings: DocumentSettings, *, joins: bool) -> TextDocument:
     line_end = "\r\n" if text.count("\r\n") == text.count("\n") else "\n"  # where both are used, each stays
     tokens, units = plain_units([(text.replace(line_end, "\n"), True)], joins=joins)
     sizes = [len(token.text) + token.text.count("\n") * (len(line_end) - 1) for token in tokens]
@@ -49,7 +49,7 @@ def _document(text: str, encoding: str, settings: Settings, *, joins: bool) -> T
     return TextDocument(text, encoding, settings, blocks, errors="strict")
 
 
-def read_pdf(content: bytes, settings: Settings) -> TextDocument:
+def read_pdf(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read the text of a PDF file: its pages, one after the other, with a paragraph on each line.
 
     Raises:

@@ -27,7 +27,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.translate.guard import SLOTS_ADDED
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.partial import Done
-from mtformer.translate.jobs.reading import Paragraph, Source
+from mtformer.translate.jobs.reading import Paragraph, TextInput
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _PairsJob(Job[Unit]):
 
     left_out: ClassVar[str]
 
-    text: Source | ParallelText
+    text: TextInput | ParallelText
 
     def inputs(self) -> list[Path]:
         """Return the files of the text."""
@@ -95,12 +95,12 @@ class GenerationJob(_PairsJob[Paragraph]):
     def check(self) -> None:
         """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
         super().check()
-        if self.shard is not None and isinstance(self.text, Source):
+        if self.shard is not None and isinstance(self.text, TextInput):
             self.text.require_file("--shard")
 
     def units(self) -> Iterator[Paragraph]:
         """Yield the lines, or the sources of the pairs."""
-        if isinstance(self.text, Source):
+        if isinstance(self.text, TextInput):
             return self.text.units()
         return (Paragraph(number, pair.src) for number, pair in enumerate(self.text, 1))
 

@@ -130,7 +130,7 @@ def structured_suffix(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class TextInput:
     """The text to translate.
 
     Attributes:

@@ -14,7 +14,7 @@ from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
-from mtformer.translate.jobs.reading import Paragraph, Source, structured_suffix
+from mtformer.translate.jobs.reading import Paragraph, TextInput, structured_suffix
 from mtformer.translate.translation import FLAG, Translation
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TranslationJob(Job[Paragraph]):
     doing = "translating"
     hint: ClassVar[str] = "; --format json has the notes of each"
 
-    source: Source
+    source: TextInput
     format: Format = Format.text
     n_best: int = 1
     n_processes: int = 1
