@@ -25,11 +25,12 @@ from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
 from mtformer.search.engine import AlignRequest
 from mtformer.support.errors import UserError
+from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
-from mtformer.text.words import cut, cut_alike, word_spans
+from mtformer.text.words import word_spans
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.translator import Translator
 

@@ -8,11 +8,12 @@ from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from mtformer.search.engine import AlignRequest, ScoreRequest
+from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.glossary import Term
 from mtformer.text.pairs import SentencePair
 from mtformer.text.slots import Slotted, pair_with_its_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.text.words import Span, cut, cut_alike
+from mtformer.text.words import Span
 from mtformer.translate.preparation import standard_preparations
 from mtformer.translate.replacement import Preparation, prepared
 from mtformer.translate.terms import Terms
