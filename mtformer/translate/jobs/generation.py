@@ -90,7 +90,7 @@ class GenerationJob(_PairsJob[Paragraph]):
     @property
     def line_file(self) -> Path | None:
         """The file of text in one language."""
-        return self.text.line_file if isinstance(self.text, Source) else None
+        return self.text.line_file if isinstance(self.text, TextInput) else None
 
     def check(self) -> None:
         """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
