@@ -452,6 +452,15 @@ def test_a_path_is_not_translated_as_a_text(copied: Project, text: str, error: s
     assert "folder is also a folder: its name is taken as the text; to read it, use --input folder\n" in result.stderr
 
 
+@pytest.mark.parametrize("output", ["translated", "out.txt"])
+def test_the_name_of_a_folder_is_not_translated_to_a_file(copied: Project, output: str) -> None:
+    (copied.folder / "my folder").mkdir()
+    result = copied.mtformer("translate", "my folder", "--output", output)
+    advice = "to translate its documents, write 'my folder/'; to take its name as the text, pipe it in"
+    assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: my folder is a folder: {advice}\n")
+    assert not (copied.folder / output).exists()
+
+
 @pytest.mark.parametrize(
     "text", ["I read old.doc", "I read old.de", "house", "house.", "3.5", "e.g.", "D.C", "http://a.b/", "a/b"]
 )

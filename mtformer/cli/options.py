@@ -188,13 +188,16 @@ def parse_pair(pair: str) -> "LanguagePair":
     return parsed
 
 
-def check_text(text: str | None, input: Path | None = None, *, reads_files: bool = True) -> None:
+def check_text(
+    text: str | None, input: Path | None = None, *, reads_files: bool = True, writes_documents: bool = False
+) -> None:
     """Refuse a text that is not UTF-8, is a path or comes with ``--input``; warn if it may be meant as a path.
 
     Args:
         text: the text; None for none.
         input: the file of ``--input``.
         reads_files: whether the command reads files at all.
+        writes_documents: whether the output of the command could be a folder of translated documents.
 
     Raises:
         UserError: it is refused.
@@ -223,6 +226,11 @@ def check_text(text: str | None, input: Path | None = None, *, reads_files: bool
     how_to_read = f"to read it, use --input {shlex.quote(text)}" if reads_files else ""
     if is_folder and {"/", os.sep}.intersection(text):
         raise UserError(f"{text} is a folder" + (how_to_read and f": {how_to_read}"))
+    if is_folder and writes_documents:
+        raise UserError(
+            f"{text} is a folder: to translate its documents, write {shlex.quote(f'{text}/')}; to take its name as the "
+            "text, pipe it in"
+        )
     path, is_word = Path(text), may_be_path(text)
     if is_word and (_is_path(text) or (reads_files and structured_suffix(path))):
         raise UserError(f"there is no file {text}")

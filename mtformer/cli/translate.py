@@ -51,9 +51,10 @@ class FileOptions(Options):
         Raises:
             UserError: some of the options cannot be combined.
         """
+        from mtformer.text.lines import is_standard_output
         from mtformer.translate.jobs.reading import TextInput
 
-        options.check_text(text, self.input)
+        options.check_text(text, self.input, writes_documents=not is_standard_output(self.output))
         if self.document and self.alignments and self.format is Format.text:
             raise UserError("--alignments cannot be shown in the text of --document: use --format tsv or json")
         return TextInput(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
