@@ -106,6 +106,19 @@ def test_texts_in_the_target_language_are_copied_if_a_model_knows_it(server: Cli
     assert server.post("/translate", given | {"source": "de-AT", "target": "DE"}).json() == {"translatedText": GERMAN}
 
 
+def test_translations_of_text_in_another_language_are_noted(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.translate.guard._CONFIDENT", 1.0)  # this small model is always sure
+    note, texts = "check: source not in en", ["Bonjour, comment allez-vous aujourd'hui?", TEXT]
+    given = {"text": texts, "source": "EN-GB", "target": "de"}
+    answer = server.post("/v1/translate", given).json()["translations"]
+    lines = map(json.loads, server.post("/v1/translate", {**given, "stream": True}).text.splitlines())
+    for translations in (answer, [line["translations"] for line in lines]):
+        assert [note in best["notes"] for best, *_ in translations] == [True, False]
+    for text, is_noted in zip(texts, (True, False), strict=True):
+        shown = server.post("/page/translate", {"text": text, "source": "en", "target": "de"}).json()
+        assert (note in shown["notes"], note in shown["segments"][0]["notes"]) == (is_noted, is_noted)
+
+
 def packed(text: str) -> bytes:
     document, file = docx.Document(), io.BytesIO()
     document.add_paragraph(text)

@@ -16,6 +16,7 @@ from mtformer.text.sentences import split_sentences
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import Span, word_spans
 from mtformer.translate.alignment import Alignment
+from mtformer.translate.guard import with_languages_noted
 from mtformer.translate.plan import Plan, together
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -68,6 +69,7 @@ def plan_segments(translator: Translator, text: str) -> Plan[dict[str, Any]]:
     """Translate a text, and return it with its segments."""
     places, end = sentences(text, translator.src_lang, translator.tgt_lang)
     found = yield from together(translator.after(place.before, place.text).plan(place.text) for place in places)
+    found = with_languages_noted([place.text for place in places], found, translator.src_lang)
     best = [translations[0] for translations in found]
     alignments = yield from together(
         translator.plan_alignment(place.text, each.text) for place, each in zip(places, best, strict=True)

@@ -24,6 +24,7 @@ from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.languages import matches_language
 from mtformer.text.lines import without_surrogates
+from mtformer.translate.guard import with_languages_noted
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -260,7 +261,7 @@ class Service:
         jobs = {}
         for pair, of_pair in places.items():
             translator = await self.translator(pair, query.wanted)
-            plan = partial(query.plan, translator)
+            plan = partial(_plan_noted, query.plan, translator)
             jobs[self.job(translator, plan, [texts[place] for place in of_pair], admission)] = of_pair
         return answers, jobs
 
@@ -317,6 +318,15 @@ class Service:
         for answer in answers:
             for flag in answer.translations[0].flags:
                 self.metrics.notes.labels(flag.partition(":")[0]).inc()
+
+
+def _plan_noted(
+    plan: Callable[[Translator, str], Plan[list[Translation]]], translator: Translator, text: str
+) -> Plan[list[Translation]]:
+    """Translate a text, and note if it is in another language than the translator's."""
+    translations = yield from plan(translator, text)
+    [noted] = with_languages_noted([text], [translations], translator.src_lang)
+    return noted
 
 
 async def _disconnected(request: Request | None) -> None:

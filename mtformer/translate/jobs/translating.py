@@ -5,17 +5,17 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
 from mtformer.text.lines import is_regular_output
+from mtformer.translate.guard import with_languages_noted
 from mtformer.translate.jobs.core import Job, Tallies, Tally, Work
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.reading import Paragraph, TextInput, structured_suffix
-from mtformer.translate.translation import FLAG, Translation
+from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8 text", "not translated"  # names of tallies
 _ALL, _REUSED = "all", "reused"
 _FEW = 10  # doubtful translations that are listed even if they are most of all
-_CONFIDENT = 0.65  # on Multi30k and Tatoeba, 4 to 11 % of the texts have less, and of those in the other language 89 %
 _SUFFIXES = {Format.text: "", Format.tsv: ".tsv", Format.json: ".json .jsonl"}  # of structured files
 
 
@@ -122,7 +121,7 @@ class TranslationJob(Job[Paragraph]):
             places = [self.place(unit.number) for unit in window]
             on_error = None if self.source.on_error is OnError.stop else fail
             results = translator.translate(texts, numbers=places, on_progress=advance, on_error=on_error)
-            results = _with_languages_noted(texts, results, translator.src_lang)
+            results = with_languages_noted(texts, results, translator.src_lang)
             blocks = []
             for unit, translations in zip(window, results, strict=True):
                 if unit.problem:
@@ -174,22 +173,6 @@ class TranslationJob(Job[Paragraph]):
         """Return a stand-in for the translation of a line, made from the translation of an empty line."""
         note = f"{reason}: {'copied' if self._copies else 'skipped'}"
         return replace(empty, text=unit.text if self._copies else "", notes=(note,))
-
-
-def _with_languages_noted(
-    texts: Sequence[str], results: Sequence[list[Translation]], language: str
-) -> list[list[Translation]]:
-    """Note at translations of low confidence that their texts are in another language than expected, if they are."""
-    noted = list(results)
-    if not (unsure := [n for n, (best, *_) in enumerate(results) if best.confidence < _CONFIDENT]):
-        return noted
-    from mtformer.data.clean.language import LanguageTest  # which takes 0.5 s
-
-    test = LanguageTest(language)
-    wrong = test.wrong([texts[n] for n in unsure]) if test.is_possible else []
-    for n in compress(unsure, wrong):
-        noted[n] = [translation.noted(f"{FLAG}source not in {language}") for translation in results[n]]
-    return noted
 
 
 def formatted(source: Paragraph, translations: Sequence[Translation], format: Format, n_best: int) -> str:
