@@ -106,9 +106,72 @@ def test_texts_in_the_target_language_are_copied_if_a_model_knows_it(server: Cli
     assert server.post("/translate", given | {"source": "de-AT", "target": "DE"}).json() == {"translatedText": GERMAN}
 
 
+FRENCH = "Bonjour, comment allez-vous aujourd'hui?"
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate"])
+@pytest.mark.parametrize(
+    ("text", "language", "code"),
+    [
+        (FRENCH, "French", "fr"),
+        ("Cześć, jak się masz?", "Polish", "pl"),
+        ("Привет, как дела?", "Russian", "ru"),
+        ("今天天气很好", "Chinese", "zh"),
+    ],
+)
+def test_a_text_in_a_language_that_no_model_reads_is_refused(
+    server: Client, path: str, text: str, language: str, code: str
+) -> None:
+    answer = server.post(path, asked(path, [text, " "]))
+    assert answer.status_code == 400
+    [message] = answer.json().values()
+    reason = f"{code} is not supported: the text seems to be in {language}, and this server translates en-de"
+    assert message.startswith(f"{reason}; if it is in another language, name that as its source")
+    assert server.post(path, asked(path, [text], "en")).status_code == 200
+
+
+def test_among_others_a_text_that_no_model_reads_is_copied(server: Client) -> None:
+    texts = [TEXT, FRENCH, GERMAN]
+    answer = server.post("/translate", asked("/translate", texts)).json()
+    assert answer["translatedText"] == [PAIRS[TEXT], FRENCH, GERMAN]
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["en", "fr", "de"]
+    assert min(each["confidence"] for each in answer["detectedLanguage"]) > 70
+
+
+@pytest.mark.parametrize("text", ["Salut", "Haus", "A dog.", "12", "Tom", "Hola mundo", "x = xkcd + qqxz * zzyx"])
+def test_a_language_is_not_refused_by_a_word_or_two(server: Client, text: str) -> None:
+    answer = server.post("/v1/translate", asked("/v1/translate", [text]))
+    assert (answer.status_code, answer.json()["source"] in ("en", "de")) == (200, True)
+
+
+def test_a_short_text_in_letters_of_no_model_is_not_taken_for_the_target_language(server: Client) -> None:
+    [[best]] = server.post("/v1/translate", asked("/v1/translate", ["你好，世界"])).json()["translations"]
+    assert best["text"] == "你好，世界"
+    assert best["notes"] == ["check: not translated: the model knows none of its letters"]
+
+
+def test_a_copy_of_a_text_that_may_be_in_another_language_is_noted(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.serve.service._DOUBTFUL", 1.1)
+    [[best]] = server.post("/v1/translate", asked("/v1/translate", [GERMAN])).json()["translations"]
+    assert (best["text"], best["notes"]) == (GERMAN, ["check: not translated: source may not be in de"])
+
+
+def test_all_languages_are_detected(server: Client) -> None:
+    [french] = server.post("/detect", {"q": FRENCH}).json()
+    assert french["language"] == "fr"
+    assert french["confidence"] > 99
+    [english, *_] = server.post("/detect", {"q": TEXT}).json()
+    assert english["language"] == "en"
+    [unclear] = server.post("/detect", {"q": "Salut"}).json()
+    assert unclear["language"] in ("en", "de")
+    assert unclear["confidence"] < 1
+
+
 def test_translations_of_text_in_another_language_are_noted(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mtformer.translate.guard._CONFIDENT", 1.0)  # this small model is always sure
-    note, texts = "check: source not in en", ["Bonjour, comment allez-vous aujourd'hui?", TEXT]
+    note, texts = "check: source not in en", [FRENCH, TEXT]
     given = {"text": texts, "source": "EN-GB", "target": "de"}
     answer = server.post("/v1/translate", given).json()["translations"]
     lines = map(json.loads, server.post("/v1/translate", {**given, "stream": True}).text.splitlines())

@@ -80,8 +80,8 @@ async def detect_language(request: Request) -> Response:
     if not text.strip():
         raise ServiceError(400, "Invalid request: missing q parameter")
     async with service.admitted(asked.caller) as admission, admission.in_time():
-        [found] = await asyncio.to_thread(service.detect, [text])
-    return JSONResponse([_shown(*each) for each in found if each[1] >= 0.01] or [_shown(*found[0])])
+        found = await asyncio.to_thread(service.detect, text)
+    return JSONResponse([_shown(guess.language, guess.probability) for guess in found])
 
 
 async def languages(request: Request) -> Response:

@@ -126,8 +126,8 @@ async def explain(request: Request) -> Response:
     query = Query(texts=[text], target=asked.text("target"), source=asked.source("auto"))
     async with service.admitted(asked.caller) as admission, admission.in_time():
         await admission.charge([text, prefix or "", *why_not])
-        [(source, _)] = await service.languages(query.texts, query)
-        pair = service.pair(source, query.target)
+        [guess] = await service.languages(query.texts, query)
+        pair = service.pair(guess.language, query.target)
         return JSONResponse(await service.explanations.explain(pair, text, prefix=prefix, why_not=why_not))
 
 

@@ -63,6 +63,12 @@ def letters_of(code: str) -> str | None:
     return next((letters for letters, codes in _LETTERS.items() if language in codes.split()), None)
 
 
+def may_be_written_in(text: str, code: str) -> bool:
+    """Tell whether a text has a letter of a language, as far as its letters are known, or no letters at all."""
+    letters = letters_of(code)
+    return letters is None or bool(re.search(f"[{letters}]", text)) or not any(map(str.isalpha, text))
+
+
 def has_latin_units(code: str) -> bool:
     """Return whether a language writes "5 km", as far as is known, as those in Latin and East Asian letters do."""
     return letters_of(code) in (_LATIN, None) or has_many_characters(code)

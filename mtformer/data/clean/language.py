@@ -14,11 +14,13 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import gettempdir
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.support.files import disk_errors
+from mtformer.support.terminal import text_width
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 
 _MOST_CHARACTERS = 10_000  # of a text, from its beginning: a step for each byte is slow where few texts are so long
@@ -30,6 +32,7 @@ _TOGETHER = 5  # texts that are judged as one for a warning: one of a few Chines
 N_TEXTS = 200  # at the beginning of a text, which :func:`language_warning` looks at
 _KANA = re.compile("[\u3040-\u30ff]")
 _SAME = tuple(map(str.split, ("no nn da", "zh yue wuu", "bs hr sr", "id ms", "en pcm", "ar ary arz")))
+_NO_LANGUAGE = "zxx"  # of the identifier
 _LABELS = {"nb": "no", "fil": "tl", "iw": "he", "in": "id"}  # codes for which the identifier has another
 
 
@@ -115,36 +118,56 @@ def _encode(text: str) -> bytes:
     return unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
 
 
-def probabilities(texts: Sequence[str], codes: Sequence[str]) -> list[dict[str, float]]:
-    """Return the probability of each language for each text, given a choice of languages; 0 for unknown ones.
+class Identified(NamedTuple):
+    """How probable each language is for a text.
 
-    All are 0 if none of them is known.
+    Attributes:
+        text: the text.
+        shares: the probability of each language that the identifier knows, by the identifier's code.
     """
-    columns = [_columns(code) for code in codes]
-    return [
-        _shares(codes, [max((of_text[i] for i in of_code), default=-math.inf) for of_code in columns])
-        for of_text in identifier().scores(texts).tolist()
-    ]
+
+    text: str
+    shares: Mapping[str, float]
+
+    def probability(self, code: str) -> float:
+        """Return the probability of a language; 0 if the identifier does not know it."""
+        return self.shares.get(_label(code), 0.0)
+
+    def probability_of_any(self, codes: Sequence[str]) -> float:
+        """Return the probability that the text is in one of some languages, or one that is not told apart from them.
+
+        Or in none at all, such as codes. It is 1 for a text that is too short to tell, and if the identifier does not
+        know one of the languages.
+        """
+        labels = set(map(_label, codes))
+        # Names are the same in many languages.
+        if self.text.istitle() or text_width(_letters(self.text)) < _FEWEST_LETTERS or not labels <= self.shares.keys():
+            return 1.0
+        return sum(self.shares.get(label, 0.0) for label in {_NO_LANGUAGE}.union(*map(_same, labels)))
+
+    def ranked(self, codes: Sequence[str]) -> list[tuple[str, float]]:
+        """Return all languages with their probabilities, the most probable first, under the names in ``codes``."""
+        names = {_label(code): code for code in reversed(codes)}
+        return sorted(((names.get(label, label), share) for label, share in self.shares.items()), key=lambda e: -e[1])
 
 
-def _columns(code: str) -> list[int]:
-    """Return the columns of a language in the scores; empty for an unknown language."""
-    own = _label(code)
-    return [i for i, label in enumerate(identifier().labels) if label == own]
+def identify(texts: Sequence[str]) -> list[Identified]:
+    """Return how probable each language is for each text."""
+    labels, scores = identifier().labels, identifier().scores(texts)
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found = []
+    for text, row in zip(texts, (odds / odds.sum(axis=1, keepdims=True)).tolist(), strict=True):
+        shares = dict.fromkeys(labels, 0.0)
+        for label, share in zip(labels, row, strict=True):
+            shares[label] += share  # several scripts of a language have one each
+        found.append(Identified(text, shares))
+    return found
 
 
 def _label(code: str) -> str:
     """Return the identifier's code of a language."""
     language = base_language(code)
     return _LABELS.get(language, language)
-
-
-def _shares(codes: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
-    largest = max(scores, default=-math.inf)
-    if largest == -math.inf:
-        return dict.fromkeys(codes, 0.0)
-    odds = [math.exp(score - largest) for score in scores]
-    return {code: each / sum(odds) for code, each in zip(codes, odds, strict=True)}
 
 
 def language_warning(name: str, sides: Mapping[str, Sequence[str]]) -> str | None:
@@ -210,6 +233,10 @@ class LanguageTest:
 
 def _n_letters(text: str) -> int:
     return sum(map(str.isalpha, text))
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text))
 
 
 def _same(language: str) -> set[str]:
