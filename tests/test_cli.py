@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from mtformer.config import SearchOptions
 from mtformer.config.section import documentation
 from mtformer.data.batches import Batch
+from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.finding import find_model
 from mtformer.runs.folder import RunFolder
 from mtformer.training.update import Update, Updater
@@ -271,6 +272,38 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert trained.mtformer("translate", "a", "--model", named).stderr == f"{message}{hint}\n"
     from_environment = trained.mtformer("translate", "a", env={"MTFORMER_MODEL": named})
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
+
+
+@pytest.mark.parametrize("file", ["", "/tensors.safetensors"])
+def test_a_checkpoint_named_as_the_model_is_averaged_first(trained: Project, copied: Project, file: str) -> None:
+    run = copied.folder / "runs/config"
+    shutil.copytree(trained.folder / "runs/config/checkpoints", run / "checkpoints")
+    shutil.copy(trained.folder / "runs/config/starts.jsonl", run)
+    [newest, *_] = list_checkpoints(run / "checkpoints")
+    named = f"runs/config/checkpoints/{newest.name}{file}"
+    result = copied.mtformer("translate", SENTENCE, "--model", named)
+    message = f"Error: {named} is a checkpoint, not a model: name its run, runs/config, or make a bundle of the run's"
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{message} newest checkpoint: mtformer average runs/config --last 1 ")
+    assert copied.mtformer(*shlex.split(result.stderr.rpartition(": mtformer ")[2])).status == 0
+    assert copied.mtformer("translate", SENTENCE, "--model", "FILE.safetensors").status == 0
+    (run / "model.safetensors").unlink()
+    assert "the run runs/config has no model" in copied.mtformer("translate", "a", "--model", named).stderr
+
+
+def test_a_config_named_as_the_model_is_answered_with_its_run(trained: Project, copied: Project) -> None:
+    shutil.copy(trained.config, copied.folder / "pb.yaml")
+    shutil.copy(trained.folder / "runs/config/starts.jsonl", copied.folder / "runs/config")
+    (copied.folder / "runs/config").rename(copied.folder / "runs/pb")
+    (copied.folder / "runs/newer").mkdir()
+    shutil.copy(copied.folder / "runs/pb/model.safetensors", copied.folder / "runs/newer")
+    message = "Error: there is no model at pb.yaml; did you mean runs/pb?\n"
+    assert copied.mtformer("translate", "a", "--model", "pb.yaml").stderr == message  # by its name: its text is gone
+    for name in ("train.en", "train.de"):
+        shutil.copy(trained.folder / name, copied.folder)
+    assert copied.mtformer("translate", "a", "--model", "pb.yaml").stderr == message
+    (copied.folder / "runs/pb/model.safetensors").unlink()
+    assert "the run runs/pb has no model" in copied.mtformer("translate", "a", "--model", "pb.yaml").stderr
 
 
 def test_where_no_model_was_found_is_an_absolute_path(tmp_path: Path) -> None:

@@ -5,15 +5,19 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mtformer.bundle.peek import is_exported, peek
+from mtformer.config import load_config
+from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.contents import gather
 from mtformer.runs.folder import BUNDLE, RunFolder, files_of_runs, hint
 from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)
 
+_CONFIGS = (".yaml", ".yml")
 _OF_TRANSFORMERS = re.compile(r"model.*\.safetensors|pytorch_model.*\.bin")  # the names of their weights
 
 
@@ -34,6 +38,14 @@ def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
     if importable := _importable(path):
         command = shlex.join(["mtformer", "import", importable.as_posix(), "--output", "FOLDER"])
         raise UserError(f"{path} is a model of another toolkit; import it first: {command}")
+    if run := _run_of_checkpoint(path):
+        if run.bundle.is_file():
+            average = ["mtformer", "average", run.path.as_posix(), "--last", "1", "--output", "FILE.safetensors"]
+            raise UserError(
+                f"{path} is a checkpoint, not a model: name its run, {run.path}, or make a bundle of the run's newest "
+                f"checkpoint: {shlex.join(average)}"
+            )
+        path = run.path
     if path.is_dir():
         bundle = RunFolder(path).bundle
         if bundle.is_file():
@@ -43,10 +55,13 @@ def find_model(given: Path | None, how_to_name: str = "--model") -> Path:
         if bundles := files_of_runs(path, BUNDLE):
             log.info("model: %s%s", bundles[-1], _state(bundles[-1].parent))
             return bundles[-1]
-    elif path.exists() and path.suffix not in (".yaml", ".yml"):  # a config is no model: its run may be meant
+    elif path.exists() and path.suffix not in _CONFIGS:  # a config is no model: its run may be meant
         return path
     source = " (from $MTFORMER_MODEL)" if from_environment and not given else ""
-    for run in map(RunFolder, (path, *sorted(path.glob("*")))):
+    of_config = _run_of_config(path)
+    if of_config and of_config.bundle.is_file():
+        raise UserError(f"there is no model at {path}{source}; did you mean {of_config.path}?")
+    for run in (of_config or RunFolder(path), *map(RunFolder, sorted(path.glob("*")))):
         if run.is_training or os.path.exists(run.starts):  # noqa: PTH110 (False in a folder that cannot be read)
             resume = f"; resume it to get one: {run.resume_command}"
             how = " yet: training writes one at its first validation" if run.is_training else resume
@@ -75,6 +90,27 @@ def _state(path: Path) -> str:
     if run.is_finished or not run.metrics:
         return ""
     return f", stopped at step {run.step:,}" + (f" of {run.total_steps:,}" if run.total_steps else "")
+
+
+def _run_of_checkpoint(path: Path) -> RunFolder | None:
+    """Return the run if ``path`` is one of its checkpoints, or a file of one."""
+    folder = (path.parent if path.is_file() else path).absolute()
+    run = RunFolder(_from_here(folder.parent.parent))
+    is_inside = run.checkpoints.absolute() == folder.parent
+    return run if is_inside and folder in map(Path.absolute, list_checkpoints(run.checkpoints)) else None
+
+
+def _run_of_config(path: Path) -> RunFolder | None:
+    """Return the run of a config; None if ``path`` is no config that can be read."""
+    with suppress(UserError):
+        if path.suffix in _CONFIGS and path.is_file():
+            return RunFolder(_from_here(RunFolder.of(load_config(path)).path))
+    return None
+
+
+def _from_here(path: Path) -> Path:
+    """Return a path relative to the current folder if it is inside."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _importable(path: Path) -> Path | None:

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import re
 import shlex
 import socket
 from collections.abc import Iterator
@@ -264,7 +265,7 @@ def hint(path: Path, file: str) -> str:
     runs = [found.parent for folder in (Path("runs"), path.parent, path) for found in files_of_runs(folder, file)]
     if not runs:
         return ""
-    name = path.parent.name if path.name == file else path.name
+    name = path.parent.name if path.name == file else re.sub(r"\.ya?ml$", "", path.name)  # of a run, or its config
     close = difflib.get_close_matches(name, [run.name for run in runs], n=1)
     nearest = next((run for run in runs if run.name in close), None)
     return f"; did you mean {nearest}?" if nearest else f"; the newest run here is {runs[-1]}"
