@@ -238,6 +238,19 @@ def test_colours_mark_differences_on_a_terminal_unless_they_are_not_wanted(
     assert "\x1b" not in (place.folder / "plain.txt").read_text(encoding="utf-8")
 
 
+def test_the_comparison_fits_a_terminal(place: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(place, "a.txt", str)
+    write_lines(place, "the_other_system.txt", lambda text: text.replace("leer", "voll"))
+    command = ["compare", "a.txt", "the_other_system.txt", "--ref", "ref.txt", *QUICK]
+    whole = place.mtformer(*command).stdout
+    monkeypatch.setattr("mtformer.cli.options.terminal_columns", lambda: 80)
+    lines = place.mtformer(*command).stdout.partition("The same numbers")[0].splitlines()
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines)
+    assert max(map(len, whole.splitlines())) > 120
+    assert place.mtformer(*command, "--output", "plain.txt").status == 0
+    assert (place.folder / "plain.txt").read_text(encoding="utf-8") == whole
+
+
 @pytest.mark.parametrize(
     ("terminal", "environment", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
 )

@@ -13,10 +13,10 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.cli.options import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
-from mtformer.explain.layout import HeatMap, pad, shorten, shorten_left, upright
+from mtformer.explain.layout import HeatMap, pad, shorten_left, upright
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
-from mtformer.support.terminal import as_text, text_width, wrap
+from mtformer.support.terminal import as_text, shorten, text_width, wrap
 from mtformer.translate.translation import Translation
 
 SENTENCE = "the red house sees a small dog."
@@ -67,6 +67,8 @@ def test_chinese_characters_are_two_columns_wide() -> None:
     assert text_width("\x1b[1m那\x1b[0m") == 2
     assert text_width("e\u0301") == 1  # a combining accent
     assert as_text(["a", "b"], [["e\u0301e", "1"], ["那", "2"]]) == "a   b\ne\u0301e  1\n那  2"
+    table = "a                b\none two three    1\nfour\n那               2"
+    assert as_text(["a", "b"], [["one two three four", "1"], ["那", "2"]], columns=18) == table
     assert pad("那", 4) == "那  "
     assert shorten("那只动物没", 6) == "那只…"
     assert shorten("那只动", 6) == "那只动"

@@ -16,6 +16,7 @@ from mtformer.config import TsvFile
 from mtformer.data.selection import curve, describe, select
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import text_width
 from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.core import run
 from mtformer.translate.jobs.generation import CrossEntropyJob, GenerationJob, dual_score
@@ -267,6 +268,14 @@ def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_be
         _, _, n_pairs, threshold, text = line.split()
         assert select(scored, kept, min_score=float(threshold)) == (int(n_pairs), len(scores))
         assert text in [row["en"] for row in rows(kept)]
+
+
+def test_the_table_of_thresholds_fits_a_terminal(tmp_path: Path) -> None:
+    scored = tmp_path / "scored.jsonl"
+    scored.write_text("".join(f'{{"en": "{"long " * 50}", "zh": "{"长" * 99}", "score": {n}}}\n' for n in range(9)))
+    points = curve(scored)
+    assert describe(points).endswith("长长")
+    assert {text_width(line) for line in describe(points, 80).splitlines()[1:]} == {80}
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,13 @@ def outcomes(project: Project) -> dict[str, dict[str, Any]]:
     return {outcome["stage"]: outcome for outcome in state["outcomes"]}
 
 
+def test_the_plan_fits_a_terminal() -> None:
+    plan = make_plan(replace(BASELINE, n_monolingual=1_000), 12)
+    whole, narrow = describe(plan, BASELINE, 12), describe(plan, BASELINE, 12, 80)
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+    assert sorted(narrow.split()) == sorted(whole.split())
+
+
 def test_the_plan_fits_the_budget_and_leaves_a_third_of_it_to_the_student() -> None:
     for budget in (4, 5, 6, 12, 9):
         plan = {stage.name: stage.cost for stage in make_plan(BASELINE, budget)}

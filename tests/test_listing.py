@@ -167,6 +167,16 @@ def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Projec
     assert [row.split()[0] for row in rows] == ["name", "newest", "newer", "old"]
 
 
+@pytest.mark.parametrize("columns", [96, 88, 80])
+def test_the_list_fits_a_terminal(place: Project, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    make_run(place, "multi30k_en_de.12", at(30_000, 41.23), max_steps=100_000).bundle.touch()
+    assert len(place.mtformer("runs").stdout.splitlines()[0]) > 96
+    monkeypatch.setattr("mtformer.cli.options.terminal_columns", lambda: columns)
+    header, row = place.mtformer("runs").stdout.splitlines()
+    assert max(len(header), len(row)) <= columns
+    assert (row.split()[0], header.split()[-1]) == ("multi30k_en_de.12", "date")
+
+
 def test_folders_of_others_that_cannot_be_read_are_left_out(place: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (place.folder / "runs" / "lost+found").mkdir(parents=True)
     stat = os.stat

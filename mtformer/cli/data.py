@@ -233,7 +233,7 @@ def select(
     if min_score is None and share is None:
         if str(output) != "-":
             raise UserError("--output needs --min-score or --share, which select the pairs to keep")
-        options.print_result(describe(curve(scored)))
+        options.print_result(describe(curve(scored), options.terminal_columns()))
         return
     n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)
     log.info("kept %s of %s", f"{n_kept:,}", counted(n_pairs, "pair"))

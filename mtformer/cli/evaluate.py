@@ -160,4 +160,5 @@ def compare(
             **vars(compute),
             **vars(test_set),
         )
-        print(format_comparison(result, results.format, coloured=coloured), file=file)
+        columns = options.terminal_columns() if results.output is None else None
+        print(format_comparison(result, results.format, coloured=coloured, columns=columns), file=file)

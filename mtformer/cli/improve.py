@@ -37,4 +37,5 @@ def improve(
     settings = overrides or []
     command = shlex.join(["mtformer", "train", str(config), *(part for each in settings for part in ("--set", each))])
     request = run.Request(load_config(config, settings), command, output, monolingual, size, budget)
-    options.print_result(run.forecast(request) if plan else run.improve(request).to_text())
+    columns = options.terminal_columns()
+    options.print_result(run.forecast(request, columns) if plan else run.improve(request).to_text())

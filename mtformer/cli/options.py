@@ -323,6 +323,11 @@ def columns() -> int:
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
 
 
+def terminal_columns() -> int | None:
+    """Return the width of the terminal that standard output is; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
 def has_colours() -> bool:
     """Tell whether standard output is a terminal, and colours are wanted there (https://no-color.org)."""
     return (

@@ -78,7 +78,7 @@ def runs(
     if json:
         options.print_result(dumps([run.to_dict() for run in listed], indent=2, ensure_ascii=False))
     elif listed:
-        options.print_result(as_table(listed))
+        options.print_result(as_table(listed, options.terminal_columns()))
     else:
         log.info("there are no runs in %s", folder)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.progress import watched
-from mtformer.support.terminal import as_text
+from mtformer.support.terminal import as_text, shorten
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -45,8 +45,8 @@ def curve(path: Path) -> list[CurvePoint]:
     return [CurvePoint(n_kept[score], score, _texts(last[score])) for score in sorted(thresholds)]
 
 
-def describe(points: Sequence[CurvePoint]) -> str:
-    """Return the curve as a table with the pair at each threshold."""
+def describe(points: Sequence[CurvePoint], columns: int | None = None) -> str:
+    """Return the curve as a table with the pair at each threshold, cut to the width of a terminal if there is one."""
     n_pairs = points[0].n_kept
     rows = [
         (f"{100 * point.n_kept / n_pairs:.0f} %", f"{point.n_kept:,}", f"{point.min_score}", " ||| ".join(point.texts))
@@ -55,7 +55,8 @@ def describe(points: Sequence[CurvePoint]) -> str:
     header = ("kept", "pairs", "--min-score", "the last pair that is kept")
     numbers = as_text(header[:3], [row[:3] for row in rows], left=0).split("\n")
     texts = (header[3], *(row[3] for row in rows))
-    return "\n".join(f"{line}  {text}" for line, text in zip(numbers, texts, strict=True))
+    lines = (f"{line}  {text}" for line, text in zip(numbers, texts, strict=True))
+    return "\n".join(line if columns is None else shorten(line, columns) for line in lines)
 
 
 def select(path: Path, output: Path, *, min_score: float | None = None, share: float | None = None) -> tuple[int, int]:

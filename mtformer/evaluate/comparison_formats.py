@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mtformer.evaluate.comparison import Estimate, Outcome, SentenceDifference
 from mtformer.evaluate.systems import SystemsComparison
-from mtformer.support.terminal import as_latex, as_markdown, as_text, counted, escaped
+from mtformer.support.terminal import as_latex, as_markdown, as_text, counted, escaped, wrap
 from mtformer.text.languages import is_written_with_spaces
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -58,13 +58,17 @@ _PLAIN = ("[-", "-]"), ("{+", "+}")  # as in the word diffs of wdiff and Git
 _COLOURED = ("\x1b[31m", "\x1b[0m"), ("\x1b[32m", "\x1b[0m")
 
 
-def format_comparison(result: SystemsComparison, format: str, *, coloured: bool = False) -> str:
+def format_comparison(
+    result: SystemsComparison, format: str, *, coloured: bool = False, columns: int | None = None
+) -> str:
     """Format a comparison.
 
     Args:
         result: the comparison.
         format: ``text``, ``json``, ``markdown`` or ``latex``; the last two contain the table only.
         coloured: show by colour where translations differ, instead of by ``[-…-]`` and ``{+…+}``; in ``text`` only.
+        columns: the width of the terminal, to which ``text`` is wrapped, but for sentences, commands and long words;
+            None for any width.
     """
     notes = _notes(result)
     match format:
@@ -74,12 +78,23 @@ def format_comparison(result: SystemsComparison, format: str, *, coloured: bool 
             return "\n".join([as_markdown(*_table(result)), "", *notes])
         case "latex":
             return "\n".join([*(f"% {note}" for note in notes), as_latex(*_table(result))])
-    sections = [notes[:1], [as_text(*_table(result))], result.comparison.verdicts(), notes[1:]]
+    sections = [
+        _wrapped(notes[:1], columns),
+        [as_text(*_table(result), columns=columns)],
+        _wrapped(result.comparison.verdicts(), columns),
+        _wrapped(notes[1:], columns),
+    ]
     if result.commands:
         sections.append(["The same numbers from sacreBLEU:", *result.commands])
     for system, differences in result.differences.items():
         sections += [list(_sentence(result, system, difference, coloured)) for difference in differences]
     return "\n\n".join(map("\n".join, sections))
+
+
+def _wrapped(lines: list[str], columns: int | None) -> list[str]:
+    if columns is None:
+        return lines
+    return [part for line in lines for part in wrap(line, columns, others="  ", keeps_words=True)]
 
 
 def _sentence(result: SystemsComparison, system: str, difference: SentenceDifference, coloured: bool) -> Iterator[str]:

@@ -7,24 +7,12 @@ from itertools import zip_longest
 import numpy as np
 
 from mtformer.explain.trace import Attention, Token, Trace
-from mtformer.support.terminal import text_width
+from mtformer.support.terminal import shorten, text_width
 
 
 def pad(text: str, columns: int) -> str:
     """Fill ``text`` with spaces on the right."""
     return text + " " * (columns - text_width(text))
-
-
-def shorten(text: str, columns: int) -> str:
-    """Cut ``text`` to at most ``columns``, ending in … where something is missing."""
-    if text_width(text) <= columns:
-        return text
-    kept = ""
-    for character in text:
-        if text_width(kept + character) >= columns:
-            break
-        kept += character
-    return kept + "…"
 
 
 def shorten_left(text: str, columns: int) -> str:

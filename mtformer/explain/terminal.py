@@ -8,10 +8,10 @@ from typing import Any
 
 from mtformer.config import SearchOptions
 from mtformer.explain.explanation import AttentionChange, Changes, Explanation, Snapshot, compare
-from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
+from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace
-from mtformer.support.terminal import escaped, fixed, text_width, wrap
+from mtformer.support.terminal import escaped, fixed, shorten, text_width, wrap
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from mtformer.support.errors import UserError
 from mtformer.support.progress import clock
-from mtformer.support.terminal import as_text
+from mtformer.support.terminal import as_text, wrap
 
 # Translating the training text with a beam of 4, checks included, takes about as long as two epochs of training on it.
 _EPOCHS_PER_TEXT = 2.0
@@ -108,8 +108,15 @@ def _teacher(number: int) -> Stage:
     return Stage(name, "train the opposite direction" + ", with another seed" * bool(turn), 1.0)
 
 
-def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
-    """Return the plan as a table, with the time of each stage, and where the expected gains are known from."""
+def describe(plan: list[Stage], baseline: Baseline, budget: float, columns: int | None = None) -> str:
+    """Return the plan as a table, with the time of each stage, and where the expected gains are known from.
+
+    Args:
+        plan: the stages.
+        baseline: the first of them.
+        budget: their time at most, as a multiple of the baseline's.
+        columns: the width of the terminal; None for any width.
+    """
     rows = [
         [stage.name, stage.what, stage.expected[0], f"{stage.cost:.1f}", clock(stage.cost * baseline.seconds)]
         for stage in plan
@@ -119,6 +126,8 @@ def describe(plan: list[Stage], baseline: Baseline, budget: float) -> str:
     if baseline.is_done:
         rows[0][-1] = "done"
     rows.append(["all", f"at most {budget:g} times the baseline", "", f"{total:.1f}", clock(seconds)])
-    table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2)
+    table = as_text(["stage", "what", "BLEU", "× baseline", "time"], rows, left=2, columns=columns)
     gains = [f"  {stage.name}: {' '.join(stage.expected)}" for stage in plan if stage.expected[1]]
+    if columns is not None:
+        gains = [line for gain in gains for line in wrap(gain.strip(), columns, "  ", "    ")]
     return "\n".join([table, "", "Expected gains in BLEU, as measured on other texts:", *gains])

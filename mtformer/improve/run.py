@@ -63,15 +63,19 @@ class _Texts:
     n_monolingual: int
 
 
-def forecast(request: Request) -> str:
+def forecast(request: Request, columns: int | None = None) -> str:
     """Return the plan with the time and the expected gain of each stage; nothing is written.
+
+    Args:
+        request: what to plan.
+        columns: the width of the terminal; None for any width.
 
     Raises:
         UserError: the request cannot be carried out.
     """
     texts = _read(request)
     baseline = _expected(request, texts)
-    return describe(make_plan(baseline, request.budget), baseline, request.budget)
+    return describe(make_plan(baseline, request.budget), baseline, request.budget, columns)
 
 
 def improve(request: Request) -> Report:

@@ -11,7 +11,9 @@ from mtformer.runs.contents import METRIC_NAMES, Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import read_errors
-from mtformer.support.terminal import as_text
+from mtformer.support.terminal import as_text, text_width
+
+_LEAST_NEEDED = ("date", "minutes", "model", "at step")  # columns, in the order in which a narrow terminal lacks them
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,24 @@ def list_runs(folder: Path) -> list[ListedRun]:
     return sorted(map(_look_at, runs), key=lambda run: (run.date, run.path.name), reverse=True)
 
 
-def as_table(runs: Sequence[ListedRun]) -> str:
-    """Lay out the list for people."""
+def as_table(runs: Sequence[ListedRun], columns: int | None = None) -> str:
+    """Lay out the list for people.
+
+    Args:
+        runs: the rows.
+        columns: the width of the terminal, for which less is shown if it is narrow; None for any width.
+    """
     header = ["name", "state", "languages", "step", "best", "at step", "minutes", "model", "date"]
-    return as_text(header, [_row(run) for run in runs], left=3)
+    table = [header, *map(_row, runs)]
+    for column in _LEAST_NEEDED:
+        if columns is None or max(map(text_width, as_text(table[0], table[1:], left=3).split("\n"))) <= columns:
+            break
+        place = table[0].index(column)
+        if column == "date":  # without the time
+            table = [[*row[:-1], row[-1].partition(" ")[0]] for row in table]
+        else:
+            table = [[*row[:place], *row[place + 1 :]] for row in table]
+    return as_text(table[0], table[1:], left=3, columns=columns)
 
 
 def _row(listed: ListedRun) -> list[str]:

@@ -4,6 +4,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 
 Row = Sequence[str]  # of a table: as many cells as the header has
 
@@ -12,6 +13,8 @@ _ANSI = re.compile(r"\x1b\[\d*m")
 _IDEOGRAPH = re.compile("[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003ffff]")
 _ENDS_NO_LINE = ("Ps", "Pi")  # categories: opening brackets and quotation marks
 _STARTS_NO_LINE = ("Pe", "Pf", "Po", "Pd", "Lm", "Sk", "Mn", "Mc", "Me", "Cf")  # closing ones, full stops, marks
+
+_NARROWEST = 12  # the width to which the columns of a table are narrowed at most
 
 _CONTROL = ("Cc", "Cs", "Zl", "Zp")  # categories of characters that a terminal obeys or cannot show
 
@@ -101,17 +104,42 @@ def _may_break(before: str, after: str) -> bool:
     )
 
 
-def as_text(header: Row, rows: Sequence[Row], *, left: int = 1) -> str:
-    """Align the columns with spaces: the first ``left`` to the left, the others to the right."""
+def shorten(text: str, columns: int) -> str:
+    """Cut ``text`` to at most ``columns``, ending in … where something is missing."""
+    if text_width(text) <= columns:
+        return text
+    kept = ""
+    for character in text:
+        if text_width(kept + character) >= columns:
+            break
+        kept += character
+    return kept + "…"
+
+
+def as_text(header: Row, rows: Sequence[Row], *, left: int = 1, columns: int | None = None) -> str:
+    """Align the columns with spaces: the first ``left`` to the left, the others to the right.
+
+    Args:
+        header: the names of the columns.
+        rows: the others.
+        left: how many columns are aligned to the left.
+        columns: the width of the terminal, to which cells of the widest columns are wrapped; None for any width.
+    """
     table = [header, *rows]
     widths = [max(map(text_width, column)) for column in zip(*table, strict=True)]
+    while columns is not None and sum(widths) + 2 * len(widths) - 2 > columns and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
     lines = []
     for row in table:
-        cells = []
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (width - text_width(cell))
-            cells.append(cell + space if place < left else space + cell)
-        lines.append("  ".join(cells).rstrip())
+        wrapped = [
+            [cell] if text_width(cell) <= width else wrap(cell, width) for cell, width in zip(row, widths, strict=True)
+        ]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            cells = []
+            for place, (cell, width) in enumerate(zip(parts, widths, strict=True)):
+                space = " " * (width - text_width(cell))
+                cells.append(cell + space if place < left else space + cell)
+            lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
