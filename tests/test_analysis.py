@@ -76,7 +76,7 @@ def test_f1_of_words_by_the_number_of_their_tokens() -> None:
     tokenizer = Frequent("das", "Haus", "sieht", "Hund")
     references = ["das Haus sieht Haus.", "das Auto am Xylophon 1"]
     hypotheses = ["das Haus sieht Hund.", "Haus Auto Xylophon Xylophon 1"]
-    one, two, four = word_scores(hypotheses, references, "13a", tokenizer)
+    one, two, four = word_scores(hypotheses, [references], "13a", tokenizer)
     # Of the known words, das, Haus and sieht match; hypotheses and references have 5 each.
     assert (one.label, one.count) == ("1", 5)
     assert one.score == pytest.approx(100 * 2 * 3 / 10)
@@ -85,9 +85,19 @@ def test_f1_of_words_by_the_number_of_their_tokens() -> None:
     assert four.score == pytest.approx(100 * 2 * 2 / 5)
 
 
+def test_f1_of_words_compares_each_sentence_with_its_best_reference() -> None:
+    tokenizer = Frequent("das", "ein", "Haus", "Hund")
+    hypotheses = ["das Haus", "ein Hund", ""]
+    references = [["das Haus", "das Haus", "das Haus"], ["ein Hund", "ein Hund Xylophon", "ein Hund Xylophon"]]
+    one, four = word_scores(hypotheses, references, "13a", tokenizer)
+    assert (one.label, one.count) == ("1", 6)  # of equally good references, the first counts
+    assert one.score == pytest.approx(100 * 2 * 4 / (4 + 6))
+    assert (four.label, four.count, four.score) == ("4+", 1, 0)
+
+
 def test_chinese_words_are_characters() -> None:
     [only] = length_scores(["我吃了薯片。"], [["我吃了薯片。"]], "zh")
     assert (only.label, only.count) == ("0-10", 1)
-    [found] = word_scores(["薯片。"], ["薯条。"], "zh", Frequent())
+    [found] = word_scores(["薯片。"], [["薯条。"]], "zh", Frequent())
     assert (found.label, found.count) == ("1", 2)
     assert found.score == pytest.approx(50)

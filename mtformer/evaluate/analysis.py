@@ -41,7 +41,8 @@ class Analysis:
         repetitions: the share of translations that repeat a phrase as neither source nor reference does.
         by_length: BLEU by the number of words in the first reference, as BLEU counts words.
         by_tokens: the F1 score of words by the number of tokens that they are split into. A tokenizer keeps words whole
-            that are frequent in its training text, so that words of many tokens are the rare ones.
+            that are frequent in its training text, so that words of many tokens are the rare ones. Of several
+            references of a sentence, the one with the highest F1 counts.
     """
 
     exact_matches: float
@@ -86,7 +87,7 @@ def analyse(
     """
     exact = fmean(hypothesis in targets for hypothesis, *targets in zip(hypotheses, *references, strict=True))
     loops = repetition_share(sources, hypotheses, references, src_lang, tgt_lang)
-    by_tokens = word_scores(hypotheses, references[0], tokenize, tokenizer)
+    by_tokens = word_scores(hypotheses, references, tokenize, tokenizer)
     return Analysis(exact, loops, length_scores(hypotheses, references, tokenize), by_tokens)
 
 
@@ -116,14 +117,19 @@ def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 
 
 def word_scores(
-    hypotheses: Sequence[str], references: Sequence[str], tokenize: str, tokenizer: Tokenizer
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str, tokenizer: Tokenizer
 ) -> list[Bucket]:
-    """F1 of words with a letter by the number of their tokens; the counts are of words in the references."""
-    of_hypotheses = [_with_letters(words) for words in _words(hypotheses, tokenize)]
-    of_references = [_with_letters(words) for words in _words(references, tokenize)]
-    n_tokens = _token_counts({word for line in (*of_hypotheses, *of_references) for word in line}, tokenizer)
+    """F1 of words with a letter by the number of their tokens.
+
+    A sentence is compared with the reference whose words give it the highest F1, and the counts are of words in these.
+    """
+    streams = [
+        [Counter(_with_letters(words)) for words in _words(lines, tokenize)] for lines in (hypotheses, *references)
+    ]
+    n_tokens = _token_counts({word for stream in streams for line in stream for word in line}, tokenizer)
     predicted, expected, matched = Counter[int](), Counter[int](), Counter[int]()
-    for hypothesis, reference in zip(map(Counter, of_hypotheses), map(Counter, of_references), strict=True):
+    for hypothesis, *targets in zip(*streams, strict=True):
+        reference = max(targets, key=lambda target: _f1(hypothesis, target))
         for counts, total in ((hypothesis, predicted), (reference, expected), (hypothesis & reference, matched)):
             for word, count in counts.items():
                 total[n_tokens[word]] += count
@@ -131,6 +137,11 @@ def word_scores(
         Bucket(f"{n}+" if n == _MOST_TOKENS else str(n), expected[n], 200 * matched[n] / (predicted[n] + expected[n]))
         for n in sorted(predicted | expected)
     ]
+
+
+def _f1(hypothesis: Counter[str], reference: Counter[str]) -> float:
+    n_words = hypothesis.total() + reference.total()
+    return 2 * (hypothesis & reference).total() / n_words if n_words else 1.0
 
 
 def _words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
