@@ -130,8 +130,54 @@ def test_bilingual_markdown_repeats_all_but_notes_and_attributes() -> None:
 
 
 def test_the_backslash_of_a_hard_line_break_in_markdown_is_not_translated() -> None:
-    assert units("One dog \\\nand \\\\\ntwo\\\n", "a.md") == ["One dog", "and <1/> two\\"]
-    assert translated("One dog \\\r\nand two\r\n", "a.md").decode() == "ONE DOG \\\r\nAND TWO\r\n"
+    assert units("One dog. \\\nAnd \\\\\ntwo\\\n", "a.md") == ["One dog.", "And <1/> two\\"]
+    assert translated("One dog. \\\r\nAnd two\r\n", "a.md").decode() == "ONE DOG. \\\r\nAND TWO\r\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("A man  \nis riding a bike.\n", ["A man<1/>is riding a bike."]),
+        ("Two young\\\n*dogs* run.\n", ["Two young<1/>*dogs* run."]),
+        ("A **Young**  \n**dog** runs.\n", ["A **Young**<1/>**dog** runs."]),
+        ("> A man \\\n> is [riding][a]  \n> a bike.\n\n[a]: b\n", ["A man<1/>is <2>riding</2><4/>a bike."]),
+        ("A big<br><br>dog.<BR/>\nTwo dogs<br />\nrun.\n", ["A big<1/><2/>dog.<BR/> Two dogs<3/> run."]),
+        ("| a |\n|---|\n| A big<br>dog |\n", ["a", "A big<1/>dog"]),
+        ("Write `a<br>b` twice.\n", ["Write `a<br>b` twice."]),
+        ("**Two dogs.**  \nanother one\n", ["**Two dogs.**", "another one"]),
+        ("Jane Doe  \n[Main Street](x) 1\\\nthe end\n", ["Jane Doe", "[Main Street](x) 1<1/>the end"]),
+    ],
+)
+def test_line_breaks_of_markdown_inside_a_sentence_are_tags(source: str, expected: list[str]) -> None:
+    for text in (source, source.replace("\n", "\r\n")):
+        assert units(text, "a.md") == expected
+        assert translated(text, "a.md", identity).decode() == text
+    assert translated("> A man \\\r\n> is<br>\r\n> here.\r\n", "a.md").decode() == "> A MAN \\\r\n> IS<br>HERE.\r\n"
+
+
+@pytest.mark.parametrize("line_break", ["  \n> ", "\\\n> "])
+@pytest.mark.parametrize("translation", ["{0}ein Hund", "ein Hund{0}", "{0}ein{0}{0}Hund{0}"])
+def test_a_line_break_of_markdown_moved_to_an_end_is_dropped_since_it_would_be_none(
+    line_break: str, translation: str
+) -> None:
+    n_breaks = translation.count("{0}")
+    source = line_break.join(["> a", *"bcde"[:n_breaks]])
+    expected = f"> ein{line_break if n_breaks > 1 else ' '}Hund\n"
+    tags = iter(f"<{number}/>" for number in range(1, n_breaks + 1))
+    moved = re.sub(r"\{0\}", lambda _: next(tags), translation)
+    assert translated(f"{source}\n", "a.md", lambda texts: [moved]).decode() == expected
+
+
+@pytest.mark.parametrize("part", [" ", "\\"])
+def test_line_breaks_of_markdown_are_found_in_linear_time(part: str) -> None:
+    """Quadratic time would be a minute."""
+    assert units(f"A {part * 50_000}x\n", "a.md")
+
+
+def test_bilingual_markdown_repeats_line_breaks_inside_sentences() -> None:
+    assert translated("A man\\\nis here.\n", "a.md", bilingual=True).decode() == (
+        "A man\\\nis here.\\\nA MAN\\\nIS HERE.\n"
+    )
 
 
 SUBTITLES = """1

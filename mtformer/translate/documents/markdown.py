@@ -15,7 +15,7 @@ import yaml
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
-from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer
+from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer, ends_sentence
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
@@ -41,15 +41,21 @@ _INDENTATION = 4  # of what they contain
 _FENCE = re.compile(r"(?:(?:[-+*>]|\d+[.)]) +)*(?P<fence>`{3,}(?=[^`]*$)|~{3,})(?P<language>.*)")  # of code
 _CELLS = ("tr_open", "th_open", "td_open")  # in which a bar has a backslash before it
 _DEFINITION = re.compile(r":[ \t]+")  # of the term in the line before
-_HARD_BREAK = re.compile(r"(?: {2,}| *\\)\n[ \t]*")
+_HARD_BREAK = re.compile(r"(?: {2,}| *\\)(?:\r\n|\r|\n)[ \t>]*")  # and what the next line begins with
+_BREAKS = re.compile(
+    rf"(?<! )(?:(?P<first>\A|{_HARD_BREAK.pattern})(?:{_HARD_BREAK.pattern})+|(?:{_HARD_BREAK.pattern})\Z)"
+)
 _LAST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # which has no backslash before it
 _NOTE = re.compile(r"\[\^[^\]]+\]:\s+|\[[^\]]+\]:\s*\S+\s*\Z")  # a footnote, or a definition that is none
+_SYNTAX = re.compile(r"<[^<>]*>|!?\[|\](?:\([^()]*\)|\[[^\[\]]*\])?|[*_~`]+")  # of formats and links, around their text
+_BESIDE = 1000  # characters beside a line break that show whether a sentence ends there
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ESCAPED = frozenset("_*[](){}#+-.!~`")  # characters that may lose their backslash and get it again
-# What is replaced by a tag: footnotes, links of wikis, attributes, formulas, other characters with a backslash, and
-# links to definitions.
+# What is replaced by a tag: line breaks inside a sentence, footnotes, links of wikis, attributes, formulas, other
+# characters with a backslash, and links to definitions.
 _REFERENCE = re.compile(
-    r"(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\](?!\()|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
+    rf"(?P<break>(?<! ){_HARD_BREAK.pattern}|(?i:<br\s*/?>))"
+    r"|(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\](?!\()|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
     r"|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
     rf"|(?P<escape>{_ESCAPE.pattern})"
     r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
@@ -174,7 +180,7 @@ def _apart(text: str, spans: Sequence[Span], is_opaque: Sequence[bool]) -> Itera
 
 
 def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[str]) -> Iterator[Block]:
-    """Yield the paragraph of these lines; a hard line break ends a unit."""
+    """Yield the paragraph of these lines; a hard line break ends a unit where a sentence ends."""
     if not spans:
         return
     note = _NOTE.match(text, *spans[0])
@@ -183,7 +189,7 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     start = note.end() if note else spans[0][0]
     tokens: list[Text] = []
     found: list[BlockUnit] = []
-    unit, is_cell = "", level in _CELLS
+    unit, is_cell, n_inside = "", level in _CELLS, 0  # the hard breaks inside of sentences
     for number, (begin, end) in enumerate(spans):
         is_end = number + 1 == len(spans)
         following = end if is_end else spans[number + 1][0]
@@ -191,7 +197,8 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
             end = begin + len(text[begin : end - 1].rstrip())
         unit += text[max(begin, start) : end]
         gap = text[end:following]
-        if is_end or _HARD_BREAK.match(gap.replace("\r\n", "\n")):
+        is_hard = _HARD_BREAK.match(gap) is not None
+        if is_end or (is_hard and _ends_sentence(text[begin:end], text[slice(*spans[number + 1])])):
             if any(map(str.isalpha, unit)):
                 written = unit.replace("\\|", "|") if is_cell else unit
                 # Characters that always have a backslash can get it in a translation.
@@ -202,12 +209,22 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
             tokens += [Text(unit), Text(gap)]
             unit = ""
         else:
-            unit += " "
+            unit += gap if is_hard else " "
+            n_inside += is_hard
     if found:
-        is_paragraph = level == "paragraph_open" and len(spans) == len(found)
+        is_paragraph = level == "paragraph_open" and len(spans) == len(found) + n_inside
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
         writer = Writer("\\\n" if is_paragraph and not before else "<br>")
-        yield Block((start, spans[-1][1]), tokens, found, writer)
+        yield Block((start, spans[-1][1]), tokens, found, writer, _without_empty_lines)
+
+
+def _ends_sentence(before: str, after: str) -> bool:
+    return ends_sentence(_SYNTAX.sub("", before), _SYNTAX.sub("", after))
+
+
+def _without_empty_lines(paragraph: str) -> str:
+    """Drop hard breaks at the ends of a paragraph, where they are none, and after others, where they would end it."""
+    return _BREAKS.sub(lambda breaks: breaks["first"] or "", paragraph)
 
 
 def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:
@@ -225,6 +242,13 @@ def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> t
         label = match["label"] or match["text"] or ""
         if match["ticks"] or (match["escape"] and match["escape"][1] in escaped):
             return match[0]
+        if match["break"]:
+            before = match.string[max(0, match.start() - _BESIDE) : match.start()]
+            after = match.string[match.end() : match.end() + _BESIDE]
+            if match[0].startswith("<") and _ends_sentence(before, after):
+                return match[0]
+            marks[f"<{number}/>"] = [Mark(Kind.LINE, (match[0],))]
+            return f"<{number}/>"
         if match["kept"] or match["escape"]:
             is_note = match[0].startswith(("[^", "{"))  # or attributes, with an id maybe
             marks[f"<{number}/>"] = [Mark(Kind.POINT, (match[0],), has_text=not is_note)]
