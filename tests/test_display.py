@@ -211,6 +211,21 @@ def test_escape_sequences_in_texts_are_shown_escaped_on_a_terminal_only(project:
     assert r"no\x1b[2Jfile" in project.mtformer("train", "no\x1b[2Jfile").stderr
 
 
+def test_results_are_written_to_a_terminal_in_place_of_the_progress_bar(trained: Project) -> None:
+    (trained.folder / "two.en").write_text("the dog\nthe house\n", encoding="utf-8")
+    (trained.folder / "two.de").write_text("der Hund\ndas Haus\n", encoding="utf-8")
+    for command, doing in (
+        (["translate", "--input", "two.en"], "translating"),
+        (["score", "--src", "two.en", "--tgt", "two.de"], "scoring"),
+        (["tokenize", "--input", "two.en"], "converting"),
+    ):
+        expected = trained.mtformer(*command).stdout.split("\n")
+        shown = on_a_terminal(trained, *command).replace("\r\n", "\n")
+        assert f"\r{doing}: " in shown
+        whole = [line.split("\r")[-1] for line in shown.split("\n") if not line.startswith("model: ")]
+        assert whole == expected
+
+
 def on_a_terminal(project: Project, *command: str, columns: int = 140) -> str:
     """Run the command line on a terminal and return all that appears there."""
     fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))

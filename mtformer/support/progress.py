@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Self, TypeVar
 
@@ -89,6 +89,12 @@ class Progress:
     def note(self, text: str) -> None:
         """Show ``text`` beside the progress at once."""
         self._bar.set_postfix_str(text)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bar off the terminal while something else, such as the results of the work, is written to it."""
+        with tqdm.external_write_mode():
+            yield
 
     def _line(self, note: str) -> str:
         unit = self._unit.removesuffix("s")

@@ -229,7 +229,8 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
                 _add_to(digest, window)
                 text = work(window, tallies, progress.advance)
                 counted = {name: asdict(tally) for name, tally in tallies.items()}
-                output.write(text, len(window), digest.hexdigest(), counted)
+                with progress.aside():
+                    output.write(text, len(window), digest.hexdigest(), counted)
                 job.proceed(text)
     finally:
         job.warn(tallies)

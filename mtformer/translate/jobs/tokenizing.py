@@ -86,7 +86,9 @@ def _convert(
     lines = enumerate(read_lines(input) if text is None else [text], 1)
     with open_output(output) as file, Progress("converting", unit="lines") as progress:
         for window in (windows if is_stored else available)(lines):
-            file.writelines(f"{line}\n" for line in convert(window))
-            if not is_stored:
-                file.flush()
+            converted = convert(window)
+            with progress.aside():
+                file.writelines(f"{line}\n" for line in converted)
+                if not is_stored:
+                    file.flush()
             progress.advance(len(window))
