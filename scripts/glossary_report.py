@@ -41,7 +41,7 @@ from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import WordRule, find_words, word_rule
-from mtformer.translate.placement import Placement
+from mtformer.translate.placement import Placed, Placement
 from mtformer.translate.plan import Plan
 from mtformer.translate.terms import MODES, Terms
 from mtformer.translate.translator import Translator
@@ -177,11 +177,11 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def unmoved_terms(
-    placement: Placement, request: SearchRequest, terms: Sequence[Term], hypotheses: list[Hypothesis]
-) -> Plan[list[Hypothesis]]:
+    placement: Placement, request: SearchRequest, terms: Sequence[Term], candidates: Sequence[Hypothesis]
+) -> Plan[Placed]:
     """Leave the terms where the search has put them."""
     yield from ()
-    return hypotheses
+    return Placed(candidates)
 
 
 def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[str, list[Term]]:

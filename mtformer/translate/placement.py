@@ -13,6 +13,7 @@ with the noun. Their product finds it.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.text.glossary import Term
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, word_spans
-from mtformer.translate.plan import Plan, ask
+from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.terms import Terms
 
 _UNLIKELY = -8.0  # the log probability of a token that shows that a term may have been forced into a wrong place
@@ -65,6 +66,18 @@ class _Draft(NamedTuple):
     placed: tuple[int, ...] = ()
 
 
+class Placed(NamedTuple):
+    """Translations whose terms have been placed.
+
+    Attributes:
+        candidates: the translations, not ranked.
+        are_doubtful: whether terms are in wrong places in all of them, and no better places were found.
+    """
+
+    candidates: Sequence[Hypothesis]
+    are_doubtful: bool = False
+
+
 class Placement:
     """Finds translations in which terms stand where the model would translate them."""
 
@@ -73,40 +86,43 @@ class Placement:
         self._tokenizer = tokenizer
         self._terms = terms
 
-    def plan(
-        self, request: SearchRequest, terms: Sequence[Term], hypotheses: list[Hypothesis]
-    ) -> Plan[list[Hypothesis]]:
-        """Put a better translation first if terms were appended instead of placed.
+    def plan(self, request: SearchRequest, terms: Sequence[Term], candidates: Sequence[Hypothesis]) -> Plan[Placed]:
+        """Replace translations to which terms were appended instead of placed.
 
         Args:
             request: the search.
             terms: those of the sentence.
-            hypotheses: its results, best first.
+            candidates: its results.
 
         Returns:
-            As many hypotheses as before; the first may be new, and then contains all terms too.
+            The translations to rank: new ones, which contain all terms too, in place of those with misplaced terms.
+            There may be fewer than before.
         """
-        best = hypotheses[0]
-        if not terms or min(best.token_log_probs) >= _UNLIKELY:
-            return hypotheses
-        sentence, text = self._sentence(request, terms), self._tokenizer.decode(best.ids)
-        free = yield from self._search(sentence)
-        is_at_end = _n_ends(text) > _n_ends(sentence.text) or _ends_with_term(text, terms)
-        # Beside the terms are all words of the translation without them: none has been replaced.
-        is_beside = _words(free.text) <= _words(text) - _words(*(term.tgt for term in terms))
-        if not is_at_end and not is_beside:
-            return hypotheses
-        draft = yield from self._place_all(sentence, free)
-        if self._terms.missing(terms, draft.text) or _is_at_limit(sentence, draft):
-            return hypotheses
-        is_moved = _ends_with_term(text, terms) and not _ends_with_term(draft.text, terms)
-        if is_beside or is_moved or _n_ends(text) > _n_ends(free.text):
-            return [draft.hypothesis, *hypotheses][: len(hypotheses)]
-        return hypotheses
+        if not request.options.mbr:  # which compares all candidates
+            candidates = rank(request.options, candidates, self._tokenizer.decode)
+        if not terms:
+            return Placed(candidates)
+        sentence, found = self._sentence(request, terms), self._drafts(candidates)
+        suspects = [draft for draft in found if _is_suspect(sentence, draft)]
+        if not suspects:
+            return Placed(candidates)
+        free = yield from self._search(sentence, n=len(found))
+        if not any(_may_be_misplaced(sentence, draft, free) for draft in suspects):
+            return Placed(candidates)
+        drafts = yield from together(self._place_all(sentence, draft) for draft in free)
+        placed = [
+            each for each in drafts if not self._terms.missing(terms, each.text) and not _is_at_limit(sentence, each)
+        ]
+        misplaced = [draft for draft in suspects if _is_misplaced(sentence, draft, free, placed)]
+        kept = [draft for draft in found if draft not in misplaced]
+        texts = {draft.text for draft in kept}
+        new = {draft.text: draft for draft in placed if draft.text not in texts}
+        better = [*kept, *islice(new.values(), len(misplaced))]
+        return Placed([draft.hypothesis for draft in better]) if better else Placed(candidates, are_doubtful=True)
 
     def _sentence(self, request: SearchRequest, terms: Sequence[Term]) -> _Sentence:
         src = self._tokenizer.decode_src(request.src[:-1])
-        options = request.options.model_copy(update={"n_best": 1})
+        options = request.options.model_copy(update={"mbr": 0})  # what follows a term is the likeliest
         free = replace(request, options=options, constraint=None)
         return _Sentence(free, terms, src, self._terms.spans(src, terms))
 
@@ -125,23 +141,28 @@ class Placement:
             tgt = sentence.terms[number].tgt
             prefix = before + (tgt if before.strip() else capitalized(tgt))
             placed = (*draft.placed, number)
-            draft = yield from self._search(sentence, prefix, placed)
+            [draft] = yield from self._search(sentence, prefix, placed)
             if _is_cut_off(draft, after) or draft.text.removeprefix(prefix).lstrip().startswith(replaced):
-                whole = yield from self._search(sentence, prefix + after, placed)
+                [whole] = yield from self._search(sentence, prefix + after, placed)
                 draft = whole._replace(prefix=prefix)
         return draft
 
-    def _search(self, sentence: _Sentence, prefix: str = "", placed: tuple[int, ...] = ()) -> Plan[_Draft]:
-        """Search for the best translation that starts with a text in which terms have been placed."""
-        request = sentence.request
+    def _search(
+        self, sentence: _Sentence, prefix: str = "", placed: tuple[int, ...] = (), n: int = 1
+    ) -> Plan[list[_Draft]]:
+        """Search for the ``n`` best translations that start with a text in which terms have been placed."""
+        options = sentence.request.options.model_copy(update={"n_best": n})
+        request = replace(sentence.request, options=options)
         if placed:
             ids = self._tokenizer.encode_tgt([prefix])[0][:-1]
             # The last term must end there.
             constraint = self._terms.constraint([sentence.terms[number] for number in placed])
             request = replace(request, prefix=ids, constraint=constraint)
         [candidates] = yield from ask([request])
-        [best] = rank(request.options, candidates, self._tokenizer.decode)
-        return _Draft(best, self._tokenizer.decode(best.ids), prefix, placed)
+        return self._drafts(rank(options, candidates, self._tokenizer.decode), prefix, placed)
+
+    def _drafts(self, hypotheses: Sequence[Hypothesis], prefix: str = "", placed: tuple[int, ...] = ()) -> list[_Draft]:
+        return [_Draft(each, self._tokenizer.decode(each.ids), prefix, placed) for each in hypotheses]
 
     def _next_place(self, sentence: _Sentence, draft: _Draft) -> Plan[tuple[int, Span] | None]:
         """Return the number of the first missing term and the span that it should replace; None if there is none."""
@@ -169,6 +190,30 @@ class Placement:
         first, number, tokens = min(candidates)
         links = attention[first:].argmax(axis=1)
         return number, (words[first][0], _end_of_translation(draft.text, words[first:], links, tokens))
+
+
+def _is_suspect(sentence: _Sentence, draft: _Draft) -> bool:
+    """Tell whether a translation has an unlikely token, or more sentences than the source."""
+    return min(draft.hypothesis.token_log_probs) < _UNLIKELY or _n_ends(draft.text) > _n_ends(sentence.text)
+
+
+def _may_be_misplaced(sentence: _Sentence, draft: _Draft, free: Sequence[_Draft]) -> bool:
+    """Tell whether a translation may have terms in wrong places, given translations without them."""
+    is_at_end = _n_ends(draft.text) > _n_ends(sentence.text) or _ends_with_term(draft.text, sentence.terms)
+    return is_at_end or _is_beside(sentence, draft, free)
+
+
+def _is_misplaced(sentence: _Sentence, draft: _Draft, free: Sequence[_Draft], placed: Sequence[_Draft]) -> bool:
+    """Tell whether a translation has terms in wrong places, given translations without them and with all of them."""
+    terms = sentence.terms
+    is_moved = bool(placed) and _ends_with_term(draft.text, terms) and not _ends_with_term(placed[0].text, terms)
+    return is_moved or _n_ends(draft.text) > _n_ends(free[0].text) or _is_beside(sentence, draft, free)
+
+
+def _is_beside(sentence: _Sentence, draft: _Draft, free: Sequence[_Draft]) -> bool:
+    """Tell whether beside the terms are all words of a translation without terms: none has been replaced."""
+    others = _words(draft.text) - _words(*(term.tgt for term in sentence.terms))
+    return any(_words(each.text) <= others for each in free)
 
 
 def _translating(attended: NDArray[Any], loss: NDArray[np.float64], tokens_of: Sequence[Sequence[int]]) -> int:
@@ -214,7 +259,8 @@ def _ends_with_term(text: str, terms: Sequence[Term]) -> bool:
 
 
 def _n_ends(text: str) -> int:
-    return sum(map(text.count, _SENTENCE_ENDS))
+    """Return how many sentences end inside of a text, before its last one."""
+    return sum(map(text.rstrip(_SENTENCE_ENDS + " ").count, _SENTENCE_ENDS))
 
 
 def _within(spans: Sequence[Span], span: Span) -> list[int]:

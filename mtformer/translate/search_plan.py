@@ -15,10 +15,12 @@ from mtformer.translate.guard import SOURCE_REPEATS, Guard, stricter, without_ma
 from mtformer.translate.parts import Part, parts_of
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.terms import Terms
-from mtformer.translate.translation import Translation, by_rank, in_parts
+from mtformer.translate.translation import FLAG, Translation, by_rank, in_parts
 
 if TYPE_CHECKING:
     from mtformer.translate.fuzzy import FuzzyMatches
+
+_MISPLACED = f"{FLAG}terms may be in wrong places"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,21 +102,22 @@ class SearchPlanner:
             for part, of_part in zip(parts, matches, strict=True)
         ]
         candidates = yield from ask(requests)
-        of_parts = [rank(options, of_part, self.tokenizer.decode) for of_part in candidates]
+        of_parts: Sequence[tuple[Sequence[Hypothesis], bool]] = [(of_part, False) for of_part in candidates]
         if self.terms is not None and self.terms.mode == "hard":  # annotations show the places
             from mtformer.translate.placement import Placement  # which imports numpy
 
             placement = Placement(self.tokenizer, self.terms)
             of_parts = yield from together(
-                placement.plan(request, part.terms, hypotheses)
-                for request, part, hypotheses in zip(requests, parts, of_parts, strict=True)
+                placement.plan(request, part.terms, of_part)
+                for request, part, of_part in zip(requests, parts, candidates, strict=True)
             )
         translations = [
             [
-                replace(self._translation(hypothesis, part.terms), fuzzy=tuple(match for match, _ in of_part))
-                for hypothesis in hypotheses
+                replace(each.noted(_MISPLACED) if are_doubtful else each, fuzzy=tuple(match for match, _ in of_part))
+                for hypothesis in rank(options, hypotheses, self.tokenizer.decode)
+                for each in [self._translation(hypothesis, part.terms)]
             ]
-            for part, of_part, hypotheses in zip(parts, matches, of_parts, strict=True)
+            for part, of_part, (hypotheses, are_doubtful) in zip(parts, matches, of_parts, strict=True)
         ]
         joiner = separator_of(self.tgt_lang)
         return self._without_made_up(text, (in_parts(chosen, joiner) for chosen in by_rank(translations)))
