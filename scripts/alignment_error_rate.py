@@ -66,7 +66,7 @@ def error_rate(found: Sequence[Links], known: Sequence[tuple[Links, Links]]) -> 
 
 
 def measure(bundle: Bundle, heads: Sequence[AlignmentHead]) -> tuple[float, float, float]:
-    """Return error rate, precision and recall of the mean of ``heads`` on the split ``test``."""
+    """Return error rate, precision and recall of the mean of ``heads``, of one layer, on the split ``test``."""
     tgt_lang, sayings = bundle.header.tgt_lang, held_out("test")
     header = bundle.header.model_copy(update={"alignment_heads": tuple(heads)})
     translator = Translator.load(replace(bundle, header=header))
@@ -86,7 +86,7 @@ def main() -> None:
     heads = all_heads(bundle.header.architecture)
     layers = sorted({head.layer for head in heads})
     candidates = [head.model_copy(update={"reading": reading}) for head in heads for reading in (False, True)]
-    rows = {"chosen": bundle.header.alignment_heads or heads, "mean of all heads": heads}
+    rows: dict[str, Sequence[AlignmentHead]] = {"chosen": bundle.header.alignment_group}
     for layer in layers:
         rows[f"mean of layer {layer + 1}"] = [head for head in heads if head.layer == layer]
     rows["best head in hindsight"] = [min(candidates, key=lambda head: measure(bundle, [head])[0])]

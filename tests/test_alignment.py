@@ -350,6 +350,52 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(n_same: int
     assert chosen_by(weights, sources, targets) == [AlignmentHead(layer=1, head=0, reading=True)]
 
 
+def test_all_heads_of_a_layer_are_chosen_if_they_align_better_together() -> None:
+    """Each of the two heads sees every other token of the source; attention of the other layer is arbitrary."""
+    rng = np.random.default_rng(1)
+    sources = [[*rng.permutation(np.arange(10, 40))[:8].tolist(), EOS_ID] for _ in range(60)]
+    targets = [[token + 100 for token in src[:-1]] for src in sources]
+
+    def weights() -> torch.Tensor:
+        drawn = torch.from_numpy(rng.random((2, 2, 9, 9), dtype=np.float32))
+        drawn[1] = torch.full((2, 9, 9), 0.1)
+        for i in range(8):
+            drawn[1, i % 2, i + 1, i] = 1
+        return drawn / drawn.sum(dim=-1, keepdim=True)
+
+    expected = [AlignmentHead(layer=1, head=head, reading=True) for head in range(2)]
+    assert chosen_by(weights, sources, targets) == expected
+
+
+def test_a_head_is_not_joined_by_one_that_hardly_helps_it() -> None:
+    """One head is right in all places but the last, which the other head knows; alone, that one is arbitrary."""
+    rng = np.random.default_rng(1)
+    sources = [[*rng.permutation(np.arange(10, 20))[:8].tolist(), EOS_ID] for _ in range(60)]
+    targets = [[token + 100 for token in src[:-1]] for src in sources]
+
+    def weights() -> torch.Tensor:
+        drawn = torch.from_numpy(rng.random((2, 2, 9, 9), dtype=np.float32))
+        drawn[0, 1, :8] = 100 * torch.eye(9)[:8]
+        drawn[0, 1, 0] = 1 / 9 if rng.random() < 0.05 else drawn[0, 1, 0]
+        return drawn / drawn.sum(dim=-1, keepdim=True)
+
+    assert chosen_by(weights, sources, targets) == [AlignmentHead(layer=0, head=1, reading=False)]
+
+
+def test_an_older_choice_from_several_layers_is_narrowed_to_the_heads_that_every_engine_can_read(
+    trained: Project,
+) -> None:
+    header = load_bundle(trained.folder / "runs/config/model.safetensors").header
+    predicting, reading = (AlignmentHead(layer=0, head=head, reading=bool(head)) for head in (0, 1))
+    another = AlignmentHead(layer=0, head=2, reading=False)
+
+    def group(*heads: AlignmentHead) -> tuple[AlignmentHead, ...]:
+        return header.model_copy(update={"alignment_heads": heads}).alignment_group
+
+    assert group(predicting, reading) == (reading,)
+    assert group(predicting, another, reading) == (predicting, another)
+
+
 def test_a_head_is_chosen_even_if_no_word_says_anything_about_its_translation() -> None:
     pairs = list(product((10, 11), range(20, 26)))
     sources, targets = [[src, EOS_ID] for src, _ in pairs], [[tgt] for _, tgt in pairs]

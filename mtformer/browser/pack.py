@@ -53,7 +53,7 @@ def pack(bundle: Bundle, *, quantization: Quantization = "int8") -> PackedModel:
     Raises:
         UserError: the page cannot run this model.
     """
-    packed = pack_model(bundle.model, bundle.header.alignment_heads, quantization)
+    packed = pack_model(bundle.model, bundle.header.alignment_group, quantization)
     return PackedModel({**packed.header, "texts": describe_texts(bundle.header, bundle.tokenizer)}, packed.data)
 
 

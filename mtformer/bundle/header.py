@@ -55,6 +55,11 @@ class AlignmentHead(Stored):
     head: int = Field(ge=0)
     reading: bool
 
+    @property
+    def group(self) -> tuple[int, bool]:
+        """Its layer and step: an engine may read only the heads that share both."""
+        return self.layer, self.reading
+
 
 def all_heads(architecture: Architecture) -> list[AlignmentHead]:
     """Return every head, each with the step that predicts."""
@@ -127,13 +132,15 @@ class Header(Stored):
 
     @property
     def alignment_group(self) -> tuple[AlignmentHead, ...]:
-        """The most of ``alignment_heads`` that are in one layer and align in the same step.
+        """Those of ``alignment_heads`` that are in one layer and align in the same step, which may be all.
 
-        Where no heads were chosen, all of the last layer.
+        Of several groups, as earlier versions chose them, the largest; of equal ones, one that reads, since heads that
+        do are clearer. Where no heads were chosen, all of the last layer.
         """
         heads = self.alignment_heads or all_heads(self.architecture)[-self.architecture.n_heads :]
-        [(largest, _)] = Counter((head.layer, head.reading) for head in heads).most_common(1)
-        return tuple(head for head in heads if (head.layer, head.reading) == largest)
+        sizes = Counter(head.group for head in heads)
+        best = max(sizes, key=lambda group: (sizes[group], group[1]))
+        return tuple(head for head in heads if head.group == best)
 
     @property
     def language_pairs(self) -> list[LanguagePair]:

@@ -81,7 +81,7 @@ class LoadedModel:
             raise UserError(f"{adapter} is an adapter of one model, on torch: load its bundle with --engine torch")
         base = Bundle(self.engine.model, self.tokenizer, self.header, self.digest)
         bundle = load_adapted(base, adapter, merge=False)
-        engine = self.engine.for_twin(bundle.model, bundle.header.alignment_heads)
+        engine = self.engine.for_twin(bundle.model, bundle.header.alignment_group)
         return replace(self, engine=engine, header=bundle.header, digest=bundle.digest)
 
 
@@ -170,7 +170,7 @@ def _load_on_torch(
     _require_alike(models, bundles, first)
     engine = TorchEngine(
         *(bundle.model.to(pick_device(device)) for bundle in bundles),
-        alignment_heads=[bundle.header.alignment_heads for bundle in bundles],
+        alignment_heads=[bundle.header.alignment_group for bundle in bundles],
         n_threads=n_threads,
     )
     max_length = min(bundle.header.architecture.max_length for bundle in bundles)

@@ -1,6 +1,5 @@
 """Soft alignments: where the decoder looks in the source while it writes and reads a translation that is given."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -57,7 +56,7 @@ def cross_attention(model: Transformer, requests: Sequence[AlignRequest]) -> Ite
 _BATCH_TOKENS = 4096
 _MAX_TOKENS = 10_000  # of the target: with fewer, the choice depends more on which they are
 _MAX_SOURCE = 60  # tokens of a source
-_LEAST_GAIN = 0.01  # nats
+_LEAST_GAIN = 0.03  # nats; heads that add less align worse together
 
 
 def choose_heads(model: Transformer, requests: Sequence[AlignRequest]) -> list[AlignmentHead]:
@@ -65,7 +64,8 @@ def choose_heads(model: Transformer, requests: Sequence[AlignRequest]) -> list[A
 
     The measure is the mutual information of the two tokens of a link, over all links from a target token to the source
     token that it attends to most: it is high if a word's translations are always linked to it, and 0 if links are
-    arbitrary. Heads are added as long as it grows, each with the step that predicts a token or the one that reads it.
+    arbitrary. The best head aligns alone, or with all others of its layer if that is clearly better. They align in the
+    step that predicts a token, or all in the one that reads it. CTranslate2 can do that, and no other choice.
 
     Args:
         model: in evaluation mode.
@@ -78,17 +78,11 @@ def choose_heads(model: Transformer, requests: Sequence[AlignRequest]) -> list[A
     if not requests:
         return []
     src, tgt, weights, heads = _all_weights(model, requests)
-    chosen: list[int] = []
-    best, total = -math.inf, np.zeros_like(weights[0])  # a gain of nothing may be negative, by rounding
-    while len(chosen) < len(heads):
-        gains = {i: _information(src, tgt, total + weights[i]) for i in range(len(heads)) if i not in chosen}
-        i = max(gains, key=gains.__getitem__)
-        if gains[i] < best + _LEAST_GAIN:
-            break
-        best = gains[i]
-        total += weights[i]
-        chosen.append(i)
-    return [heads[i] for i in sorted(chosen)]
+    measures = [_information(src, tgt, of_one) for of_one in weights]
+    best = int(np.argmax(measures))
+    group = [i for i, head in enumerate(heads) if head.group == heads[best].group]
+    is_alone = _information(src, tgt, weights[group].sum(axis=0)) < measures[best] + _LEAST_GAIN
+    return [heads[best]] if is_alone else [heads[i] for i in group]
 
 
 def _sample(requests: Sequence[AlignRequest]) -> list[AlignRequest]:
