@@ -97,7 +97,9 @@ RECIPES = {
         (training("multi30k_en_de", defaults=()),),
         protocols=("multi30k-2016-lc-tok",),
     ),
-    "multi30k_de_en": Recipe("Multi30k, German to English", (REVERSE,)),
+    "multi30k_de_en": Recipe(
+        "Multi30k, German to English", (training("multi30k_en_de", *between("de", "en"), defaults=()),)
+    ),
     "multi30k_en_de_diversified": Recipe(
         "Multi30k, English to German, after data diversification",
         (*diversification(), training("multi30k_en_de_diversified")),
