@@ -21,6 +21,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Term
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, find_words, word_rule, word_spans
+from mtformer.translate import placement
 from mtformer.translate.placement import Placement
 from mtformer.translate.planner import Planner
 from mtformer.translate.terms import Terms
@@ -562,3 +563,18 @@ def test_no_term_is_placed_in_a_translation_that_the_maximum_length_cuts_off(
     plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
     assert result_of(plan, NeverEnds(tokenizer, "der Hund sieht ein Haus")) == (found, True)
     assert searches == ["", "der Köter"]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_ends"),
+    [
+        ("Ein Hund spielt im Schnee. Ein Köter spielt.", 1),
+        ("Was? Ein Köter! Ja.", 2),
+        ("他吃了薯片。他走了。", 1),
+        ("Am 3. Mai spielen 5.000 Hunde, z. B. Köter, im Schnee.", 0),
+        ("Ein Hund ... und ein Köter.", 0),
+        ("", 0),
+    ],
+)
+def test_points_of_numbers_and_abbreviations_end_no_sentence(text: str, n_ends: int) -> None:
+    assert placement._n_ends(text) == n_ends

@@ -158,6 +158,22 @@ def test_a_copy_of_a_text_that_may_be_in_another_language_is_noted(
     assert (best["text"], best["notes"]) == (GERMAN, ["check: not translated: source may not be in de"])
 
 
+def test_a_blank_text_beside_a_doubtful_one_has_no_note(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.serve.service._DOUBTFUL", 1.1)
+    [[blank], _] = server.post("/v1/translate", asked("/v1/translate", [" ", GERMAN])).json()["translations"]
+    assert (blank["text"], blank["notes"]) == (" ", [])
+
+
+def test_a_text_that_no_model_translates_to_the_target_is_refused_and_not_copied(server: Client) -> None:
+    given = {"q": GERMAN, "target": "en", "source": "auto"}
+    answer = server.post("/translate", given)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("this server does not translate from de to en")
+    foreign = server.post("/translate", given | {"q": FRENCH})
+    assert (foreign.status_code, foreign.json()["error"][:19]) == (400, "fr is not supported")
+    assert server.post("/translate", given | {"q": TEXT}).json()["translatedText"] == TEXT
+
+
 def test_all_languages_are_detected(server: Client) -> None:
     [french] = server.post("/detect", {"q": FRENCH}).json()
     assert french["language"] == "fr"

@@ -168,6 +168,19 @@ def test_a_line_break_of_markdown_moved_to_an_end_is_dropped_since_it_would_be_n
     assert translated(f"{source}\n", "a.md", lambda texts: [moved]).decode() == expected
 
 
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ("It began in<1/>1. January.", "It began in  \n1\\. January.\n"),
+        ("It began<1/>- and ended.", "It began  \n\\- and ended.\n"),
+        ("It began<1/># at last.", "It began  \n\\# at last.\n"),
+        ("It began<1/>1.5 years ago.", "It began  \n1.5 years ago.\n"),
+    ],
+)
+def test_what_follows_a_moved_line_break_of_markdown_stays_text(moved: str, expected: str) -> None:
+    assert translated("It began  \nin the year 1914.\n", "a.md", lambda texts: [moved]).decode() == expected
+
+
 @pytest.mark.parametrize("part", [" ", "\\"])
 def test_line_breaks_of_markdown_are_found_in_linear_time(part: str) -> None:
     """Quadratic time would be a minute."""

@@ -39,7 +39,6 @@ _MOST_DETECTED = 1_000  # characters of a text that its language is detected by
 # The probability of all languages that are translated together, below which a text is surely in another one, or may be:
 # so has no sentence of Multi30k and Tatoeba, or one in 1,000, and of those in a third language 97 %, or 99 %.
 _FOREIGN, _DOUBTFUL = 0.02, 0.1
-
 _LEAST_SHOWN = 0.02  # the probability of a language that /detect names
 
 
@@ -277,14 +276,15 @@ class Service:
         languages = self.models.languages
         sources = [code for code in languages if self.models.direction(code, tgt_lang)]
         possible = [code for code in languages if code in sources or matches_language(code, tgt_lang)]
+        known = possible if sources else languages  # then any other direction is refused
         guesses = []
         for found in identify([text[:_MOST_DETECTED] for text in texts]):
-            share = found.probability_of_any(possible) if sources else 1.0
+            share = found.probability_of_any(known)
             if share < _FOREIGN:
                 guesses.append(Guess(*found.ranked(languages)[0], is_foreign=True))
             else:
-                choice = possible if may_be_written_in(found.text, tgt_lang) else sources
-                language = max(choice or languages, key=found.probability)
+                choice = known if may_be_written_in(found.text, tgt_lang) else sources
+                language = max(choice or known, key=found.probability)
                 guesses.append(Guess(language, found.probability(language), is_doubtful=share < _DOUBTFUL))
         return guesses
 
@@ -305,7 +305,7 @@ class Service:
         for place, (text, guess) in enumerate(zip(texts, guesses, strict=True)):
             pair = None if guess.is_foreign else pairs[guess.language]
             is_kept = pair is None or not text.strip()
-            kept = [Translation(text, notes=_notes_on_copy(guess))] if is_kept else []
+            kept = [Translation(text, notes=_notes_on_copy(guess) if text.strip() else ())] if is_kept else []
             answers.append(Answer(guess.language, guess.probability, kept))
             if pair is not None and not is_kept:
                 places.setdefault(pair, []).append(place)

@@ -329,7 +329,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def read_errors(path: Path | None = None) -> Iterator[None]:
+def read_errors(path: Path) -> Iterator[None]:
     """Turn errors of reading into a sentence about the file that they name, or else about ``path``.
 
     Raises:

@@ -10,6 +10,7 @@ does the probability that words lose when the term is taken out of the source: a
 with the noun. Their product finds it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from mtformer.translate.terms import Terms
 _UNLIKELY = -8.0  # the log probability of a token that shows that a term may have been forced into a wrong place
 _LEAST_LOSS = 0.01  # of log probability, in nats; where no word loses any, attention decides
 _SENTENCE_ENDS = ".!?。！？"
+_SENTENCE_END = re.compile(r"(?:(?<![\W\d_])(?<!\b\w)\.|[!?])[\"'”’»)]*\s+(?=\w)|[。！？](?=\w)")  # inside of a text
+_MOST_PLACED = 4  # translations of a sentence whose terms are placed, since each takes several searches
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Placement:
         suspects = [draft for draft in found if _is_suspect(sentence, draft)]
         if not suspects:
             return Placed(candidates)
-        free = yield from self._search(sentence, n=len(found))
+        free = yield from self._search(sentence, n=min(len(suspects), _MOST_PLACED))
         if not any(_may_be_misplaced(sentence, draft, free) for draft in suspects):
             return Placed(candidates)
         drafts = yield from together(self._place_all(sentence, draft) for draft in free)
@@ -259,8 +262,8 @@ def _ends_with_term(text: str, terms: Sequence[Term]) -> bool:
 
 
 def _n_ends(text: str) -> int:
-    """Return how many sentences end inside of a text, before its last one."""
-    return sum(map(text.rstrip(_SENTENCE_ENDS + " ").count, _SENTENCE_ENDS))
+    """Return how many sentences end before the last one; the points of 5.000, 3. Mai and z. B. end none."""
+    return sum(1 for _ in _SENTENCE_END.finditer(text))
 
 
 def _within(spans: Sequence[Span], span: Span) -> list[int]:

@@ -16,7 +16,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import file_digest
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-FORMAT = "mtformer-ctranslate2-2"
+FORMAT = "mtformer-ctranslate2-3"  # in 2, other heads aligned
 VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
 _AGAIN = "export the bundle again"
 

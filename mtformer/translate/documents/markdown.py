@@ -62,6 +62,7 @@ _REFERENCE = re.compile(
     r"|(?P<start>!?\[)(?P<text>(?!\^)(?:[^\[\]]|\[[^\[\]]*+\])++)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
+_START_OF_LINE = re.compile(rf"(?P<break>{_HARD_BREAK.pattern})(?![ \t>])(?P<start>{_BLOCK_START.pattern})")
 
 
 def read(content: bytes, settings: DocumentSettings) -> TextDocument:
@@ -215,16 +216,21 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         is_paragraph = level == "paragraph_open" and len(spans) == len(found) + n_inside
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
         writer = Writer("\\\n" if is_paragraph and not before else "<br>")
-        yield Block((start, spans[-1][1]), tokens, found, writer, _without_empty_lines)
+        yield Block((start, spans[-1][1]), tokens, found, writer, _with_lines_of_text)
 
 
 def _ends_sentence(before: str, after: str) -> bool:
     return ends_sentence(_SYNTAX.sub("", before), _SYNTAX.sub("", after))
 
 
-def _without_empty_lines(paragraph: str) -> str:
-    """Drop hard breaks at the ends of a paragraph, where they are none, and after others, where they would end it."""
-    return _BREAKS.sub(lambda breaks: breaks["first"] or "", paragraph)
+def _with_lines_of_text(paragraph: str) -> str:
+    """Make each hard break of a translated paragraph one, and what follows it text.
+
+    Breaks at its ends are dropped, where they are none, and so are those after others, where they would end it. A start
+    of a line that looks like a list item or a heading is escaped.
+    """
+    paragraph = _BREAKS.sub(lambda breaks: breaks["first"] or "", paragraph)
+    return _START_OF_LINE.sub(lambda line: f"{line['break']}{line['start'][:-1]}\\{line['start'][-1]}", paragraph)
 
 
 def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:

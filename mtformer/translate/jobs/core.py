@@ -160,7 +160,7 @@ class Job(ABC, Generic[Unit]):
             UserError: a file cannot be read.
         """
         first, *others = self.models
-        with read_errors():
+        with read_errors(first):
             options = {f"--{name.replace('_', '-')}": _described(value) for name, value in self.options.items()}
             return {
                 "mtformer's version": __version__,
@@ -231,7 +231,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
                 counted = {name: asdict(tally) for name, tally in tallies.items()}
                 with progress.aside():
                     output.write(text, len(window), digest.hexdigest(), counted)
-                job.proceed(text)
+                    job.proceed(text)
     finally:
         job.warn(tallies)
     return tallies
