@@ -379,7 +379,7 @@ def test_a_bundle_is_converted_once_and_again_when_the_cache_is_damaged(
 
     assert [n_conversions(), n_conversions()] == [1, 1]
     [folder] = (path for path in (tmp_path / "mtformer/ctranslate2").iterdir() if path.is_dir())
-    assert folder.name == f"{load_bundle(model).digest}-float32-2"
+    assert folder.name == f"{load_bundle(model).digest}-float32-3"
     assert caplog.records[-1].message.endswith(f"once: {folder}")
     weights = bytearray((folder / "model.bin").read_bytes())
     weights[len(weights) // 2] ^= 1
@@ -494,7 +494,7 @@ def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, 
         translator = Translator.load(path, "cpu", engine="ctranslate2", raw=True, precision="int8")
         found = [best.text for best, *_ in translator.translate(SENTENCES)]
         assert sum(one == other for one, other in zip(found, expected, strict=True)) > 30
-    assert list((cache / "mtformer/ctranslate2").glob("*-int8-2/model.bin"))
+    assert list((cache / "mtformer/ctranslate2").glob("*-int8-3/model.bin"))
     with pytest.raises(UserError, match="does not support precision = bf16: use the bundle"):
         Translator.load(folder, precision="bf16")
     with pytest.raises(UserError, match="was loaded with precision = int8"):
