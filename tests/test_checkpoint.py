@@ -31,6 +31,7 @@ from mtformer.training.checkpoint import (
     restore,
     save_checkpoint,
     save_snapshot,
+    save_state,
     set_aside_damaged,
 )
 from mtformer.training.update import Updater
@@ -306,7 +307,7 @@ def test_a_save_killed_at_any_operation_leaves_an_intact_checkpoint(tmp_path: Pa
         training.save(tmp_path, 2, keep_last=2, version=1)
         try:
             with power_cut_before(n):
-                training.save(tmp_path, 2, keep_last=1, version=2)
+                save_state(tmp_path, {"step": 2, "version": 2}, keep_last=1)
                 training.save(tmp_path, 3, keep_last=1, version=3)
         except PowerCut:
             state = Training(seed=2).load(tmp_path)

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from mtformer.config import ResolvedConfig
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
-from mtformer.support.files import intact_folder, read_errors
+from mtformer.support.files import read_errors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 TENSORS, STATE = "tensors.safetensors", "state.json"
 _NAME = re.compile(r"step-(\d+)")
-_BEING_REPLACED = re.compile(r"^\.(step-\d+)\.old$")  # mtformer.support.files.intact_folder
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -39,9 +38,7 @@ def list_checkpoints(folder: Path) -> list[Path]:
             names = {entry.name for entry in folder.iterdir()}  # Path.glob takes a folder that cannot be read for empty
         except FileNotFoundError:
             return []
-    names = {_BEING_REPLACED.sub(r"\1", name) for name in names}
-    checkpoints = [intact_folder(folder / name) for name in names if _NAME.fullmatch(name)]
-    return sorted(checkpoints, key=step_of, reverse=True)
+    return sorted((folder / name for name in names if _NAME.fullmatch(name)), key=step_of, reverse=True)
 
 
 def step_of(checkpoint: Path) -> int:

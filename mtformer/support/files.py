@@ -1,9 +1,8 @@
 """Files: written so that a crash, a full disk or ``kill -9`` leaves the old one or the new one; digests of them.
 
-Every system replaces a file in one step. A folder is replaced in two, and a crash between them leaves the old one under
-another name, where :func:`intact_folder` finds it. What has been written survives a power failure, but Windows alone
-decides when a new name reaches the disk. It replaces no file, and no folder with a file, that a program has open: then
-writing fails after a moment.
+Every system replaces a file in one step, and gives a new folder its name in one. What has been written survives a power
+failure, but Windows alone decides when a new name reaches the disk. It replaces no file, and no folder with a file,
+that a program has open: then writing fails after a moment.
 """
 
 import contextlib
@@ -191,27 +190,23 @@ def _rename_if_free(folder: Path, place: Path) -> bool:
 
 
 def write_folder_atomically(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
-    """Let ``write`` fill a folder of our own, such as a checkpoint; one that is at ``path`` is replaced.
+    """Let ``write`` fill a folder of our own, such as a checkpoint; what is at ``path``, which is damaged, is removed.
 
-    Never use it for a folder that a user names: see :func:`write_new_folder`. Read the folder at
-    :func:`intact_folder`. Unless ``durable``, the files may not be on disk when the folder gets its
-    name, so that a power failure may damage it.
+    Never use it for a folder that a user names: see :func:`write_new_folder`. Unless ``durable``, the files may not be
+    on disk when the folder gets its name, so that a power failure may damage it.
 
     Raises:
         MtformerError: it could not be written; what was at ``path`` before is still there.
     """
-    aside = _beside(path, "old")
     with disk_errors(path), _new_folder(path) as temporary:
-        _restore(path)
         write(temporary)
         _finish(temporary, durable=durable)
         if path.is_dir():
-            replace(path, aside)
+            remove_folder(path)
         replace(temporary, path)
         if durable:
             sync(path.parent)
         _remove_unfinished(path)
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -238,19 +233,6 @@ def _finish(folder: Path, *, durable: bool = True) -> None:
         sync(folder)
 
 
-def intact_folder(path: Path) -> Path:
-    """Return the place of the folder that :func:`write_folder_atomically` wrote to ``path``."""
-    aside = _beside(path, "old")
-    return aside if aside.is_dir() and not path.exists() else path
-
-
-def _restore(path: Path) -> None:
-    """Give the folder that a crash has left under another name its own, and remove the one that it has replaced."""
-    if (intact := intact_folder(path)) != path:
-        replace(intact, path)
-    shutil.rmtree(_beside(path, "old"), ignore_errors=True)
-
-
 def _remove_unfinished(path: Path) -> None:
     """Remove the temporary files of killed processes beside ``path``, and let others that write it fail."""
     removed = _temporary(path, _PROCESS)
@@ -271,10 +253,6 @@ def _remove(path: Path) -> None:
 def _temporary(path: Path, token: str) -> Path:
     """Return the temporary path beside ``path``; a long name is cut, as the token makes it longer."""
     return path.with_name(f".{path.name[:100]}.{token}.tmp")
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(f".{path.name}.{suffix}")
 
 
 def replace(path: Path, target: Path) -> None:

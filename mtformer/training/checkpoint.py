@@ -1,8 +1,9 @@
 """Checkpoints: all that training needs to resume, written so that an interrupted save does no harm; and snapshots.
 
 A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, average) and
-``state.json`` (counters, and the digest of both). It is written under another name and renamed when it is complete. A
-checkpoint that turns out to be damaged is renamed to ``step-000500.damaged``, and never deleted.
+``state.json`` (counters, and the digest of both). It is written under another name and renamed when it is complete;
+when a validation adds its score, the state alone is written again. A checkpoint that turns out to be damaged is renamed
+to ``step-000500.damaged``, and never deleted.
 
 A snapshot is a checkpoint with the weights alone, in bfloat16: it shows what the model could do after so many steps.
 """
@@ -33,7 +34,7 @@ from mtformer.runs.checkpoints import (
     tensors_below,
 )
 from mtformer.support.errors import UserError
-from mtformer.support.files import disk_errors, remove_folder, replace, write_folder_atomically
+from mtformer.support.files import disk_errors, remove_folder, replace, write_folder_atomically, write_text
 from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import RunningLoss, Updater
 
@@ -152,12 +153,23 @@ def save_checkpoint(
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
-    path = folder / f"step-{state['step']:06d}"
+    path = _checkpoint_path(folder, state)
     tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
     if updater.ranks.is_first:
         _write(path, tensors, state)
         remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
     return path
+
+
+def save_state(folder: Path, state: dict[str, Any], *, keep_last: int, keep_steps: Collection[int] = ()) -> None:
+    """Write another state for the tensors in the checkpoint of its step, and remove others as the function above.
+
+    Raises:
+        MtformerError: the disk is full or cannot be written; the checkpoint is as it was.
+    """
+    path = _checkpoint_path(folder, state)
+    write_text(path / STATE, _state_json(path, state))
+    remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
 
 
 def is_snapshot_step(step: int) -> bool:
@@ -209,10 +221,18 @@ def _write(path: Path, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> 
 
     def write(temporary: Path) -> None:
         save_file(dict(tensors), temporary / TENSORS)
-        text = json.dumps(state | {"digest": checkpoint_digest(state, temporary / TENSORS)}, indent=2)
-        (temporary / STATE).write_text(text, encoding="utf-8")
+        (temporary / STATE).write_text(_state_json(temporary, state), encoding="utf-8")
 
     write_folder_atomically(path, write)
+
+
+def _checkpoint_path(folder: Path, state: Mapping[str, Any]) -> Path:
+    return folder / f"step-{state['step']:06d}"
+
+
+def _state_json(path: Path, state: dict[str, Any]) -> str:
+    """Return the contents of ``state.json`` beside the tensors in a folder."""
+    return json.dumps(state | {"digest": checkpoint_digest(state, path / TENSORS)}, indent=2)
 
 
 def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) -> None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from mtformer.bundle.adapter import Adapter, save_adapter
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
@@ -60,8 +61,7 @@ class RunFiles:
         self._tokenizer, self._data, self._validator = tokenizer, data, validator
         self._updater, self._ranks = updater, updater.ranks
         self._journal = Journal(folder.metrics)
-        self._saved_step = -1
-        self._has_checkpoint = False
+        self._saved: dict[str, Any] | None = None  # the state in the newest checkpoint
 
     def restore(self) -> TrainState | None:
         """Restore the newest intact checkpoint, and return where training stood; None if there are no checkpoints.
@@ -81,8 +81,7 @@ class RunFiles:
             ) from None
         self._updater.n_parts = state.n_parts
         self._ranks.by_first(lambda: self._clean_up(saved, state))
-        self._saved_step = state.step
-        self._has_checkpoint = True
+        self._saved = asdict(state)
         self._ranks.by_first(lambda: self._restore_bundle(state))
         return state
 
@@ -161,23 +160,24 @@ class RunFiles:
             save_adapter(self._folder.adapter, Adapter(adapter, header, base))
         save_bundle(self._folder.bundle, Bundle(whole, self._tokenizer, header))
 
-    def begin_validation(self, state: TrainState) -> None:
-        """Save the first checkpoint, and let this step's be saved again, as it does not know the score yet."""
-        if not self._has_checkpoint:  # then a run that has a bundle also has a checkpoint
+    def save_first(self, state: TrainState) -> None:
+        """Save a checkpoint if there is none: a run that has a bundle also has a checkpoint."""
+        if self._saved is None:
             self.save(state)
-        self._saved_step = -1
 
     def save(self, state: TrainState) -> None:
-        """Save a checkpoint, unless this step's is saved already."""
+        """Save a checkpoint, unless this state is saved already; if the tensors of its step are, the state alone."""
         if self._ranks.is_first:
             for journal in (self._journal, self.samples):
                 journal.sync()  # the lines of a step that is never repeated
-        if state.step != self._saved_step and (self._ranks.is_first or is_sharded(self._updater.model)):
-            folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
-            values = asdict(state)
-            checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last, keep_steps=keep_steps)
-        self._saved_step = state.step
-        self._has_checkpoint = True
+        values = asdict(state)
+        folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
+        if self._saved is None or self._saved["step"] != state.step:
+            if self._ranks.is_first or is_sharded(self._updater.model):
+                checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last, keep_steps=keep_steps)
+        elif self._saved != values and self._ranks.is_first:
+            checkpoint.save_state(folder, values, keep_last=keep_last, keep_steps=keep_steps)
+        self._saved = values
 
     def save_snapshot(self, step: int) -> None:
         """Keep the model, if it is one of those that show how training went."""

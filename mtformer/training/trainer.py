@@ -252,7 +252,7 @@ class Trainer:
 
     def _validate(self, seconds: Callable[[], float]) -> None:
         """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
-        self.files.begin_validation(self.state)
+        self.files.save_first(self.state)
         self.state.validation_due = False
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
         with self.pace.validation(), average, unsharded(self.model):
