@@ -13,10 +13,11 @@ from conftest import Project, phrasebook_pairs, sentence_pairs, write_pairs
 
 from mtformer.config import Config, LanguagePair, TextFiles, load_config, parse_config, parse_source
 from mtformer.data.clean import checkup
-from mtformer.data.clean.checkup import SourceChecker, check
+from mtformer.data.clean.checkup import check
 from mtformer.data.clean.filters import Filters, Judgement
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.report import as_config, as_text, write_clean
+from mtformer.data.clean.source_check import SourceChecker
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import Portion
 from mtformer.support.errors import UserError

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import Bundle
-from mtformer.bundle.header import AlignmentHead, all_heads
+from mtformer.bundle.header import AlignmentHead, last_heads
 from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights, with_weights
@@ -91,7 +91,7 @@ def pack_model(
         "architecture": architecture.model_dump(),
         "activation": ACTIVATIONS[architecture.activation].function,
         "norm": {"module": NORMS[architecture.norm_type].module, "eps": NORMS[architecture.norm_type].eps},
-        "alignment_heads": [head.model_dump() for head in alignment_heads or all_heads(architecture)],
+        "alignment_heads": [head.model_dump() for head in alignment_heads or last_heads(architecture)],
         "quantization": quantization,
         "tensors": stored,
         "n_bytes": len(data),

@@ -67,6 +67,11 @@ def all_heads(architecture: Architecture) -> list[AlignmentHead]:
     return [AlignmentHead(layer=layer, head=head, reading=False) for layer, head in places]
 
 
+def last_heads(architecture: Architecture) -> list[AlignmentHead]:
+    """Return the heads that align where none were chosen: all of the last layer."""
+    return all_heads(architecture)[-architecture.n_heads :]
+
+
 class Toward(NamedTuple):
     """A user's choice among the directions and the tags of a model; None leaves it open.
 
@@ -137,7 +142,7 @@ class Header(Stored):
         Of several groups, as earlier versions chose them, the largest; of equal ones, one that reads, since heads that
         do are clearer. Where no heads were chosen, all of the last layer.
         """
-        heads = self.alignment_heads or all_heads(self.architecture)[-self.architecture.n_heads :]
+        heads = self.alignment_heads or last_heads(self.architecture)
         sizes = Counter(head.group for head in heads)
         best = max(sizes, key=lambda group: (sizes[group], group[1]))
         return tuple(head for head in heads if head.group == best)

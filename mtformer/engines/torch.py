@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtformer.bundle.header import AlignmentHead, all_heads
+from mtformer.bundle.header import AlignmentHead, last_heads
 from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad, send
 from mtformer.engines.batched import BatchedEngine
@@ -66,14 +66,14 @@ class TorchEngine(BatchedEngine):
 
         Args:
             models: one or more.
-            alignment_heads: of each model the heads whose mean aligns; where there are none, all heads.
+            alignment_heads: of each model the heads whose mean aligns; where there are none, those of the last layer.
             n_threads: how many batches are computed at once on a CPU; when not given, as many as torch has threads.
         """
         self.models = models
         self.model = models[0]
         chosen = alignment_heads or [()] * len(models)
         self._alignment_heads = [
-            heads or all_heads(model.architecture) for model, heads in zip(models, chosen, strict=True)
+            heads or last_heads(model.architecture) for model, heads in zip(models, chosen, strict=True)
         ]
         self._device = models[0].device
         self._special_ids = self.model.architecture.special_ids

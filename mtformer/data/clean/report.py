@@ -15,11 +15,13 @@ import yaml
 
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
-from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
+from mtformer.data.clean.checkup import Checkup
 from mtformer.data.clean.filters import by_reason
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.line_lengths import UNRELATED
 from mtformer.data.clean.repair import Change
+from mtformer.data.clean.source_check import HELD_OUT, SourceCheck
+from mtformer.data.clean.token_lengths import PERCENTILES, Lengths, SideLengths
 from mtformer.data.sources.parallel import require_same
 from mtformer.data.sources.text_files import only_in, unequal_counts
 from mtformer.support.errors import UserError

@@ -75,8 +75,8 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
 def write_settings(folder: Path, header: Header, *, digest: str, quantization: str, n_positions: int | None) -> None:
     """Write ``mtformer.json``, once all other files are in the folder, except for the README, which one may edit.
 
-    It contains the header with a few keys beside it: the format, the version of mtformer, the digest of the bundle, and
-    a digest of each file.
+    It contains the header, of whose alignment heads the group that the model gives, with a few keys beside it: the
+    format, the version of mtformer, the digest of the bundle, and a digest of each file.
     """
     settings = {
         "format": FORMAT,
@@ -86,6 +86,7 @@ def write_settings(folder: Path, header: Header, *, digest: str, quantization: s
         "n_positions": n_positions,
         "files": {file.name: file_digest(file) for file in sorted(folder.iterdir())},
     }
+    header = header.model_copy(update={"alignment_heads": header.alignment_group})
     text = json.dumps(settings | header.model_dump(mode="json"), indent=2, ensure_ascii=False)
     (folder / EXPORT_SETTINGS).write_text(text + "\n", encoding="utf-8")
 
