@@ -110,7 +110,7 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
         ["5. Mai", "6. März 2025", "31. Mai", "2. März 2020"],
     ),
     ("en-de", "On 5 Dec. we, by Oct 4 they and on 3 Sept.", ["5. Dezember", "4. Oktober", "3. September"]),
-    ("de-en", "Am 5. Dez. und 3. Okt., der 3. Jan und am 7. Okt.", ["5 December", "3 October", "3", "7 October"]),
+    ("de-en", "Am 5. Dez. und 3. Okt., der 3. Jan und am 7. Okt.", ["5 December", "3 October", "3rd", "7 October"]),
     ("en-de", "May 31, June 1 and July 2; in May 5, 6 or 7", ["31. Mai", "1. Juni", "2. Juli", "5", "6", "7"]),
     ("en-de", "until may 31ST, on June 1, July 2 or May 5 I ran", ["31. Mai", "1. Juni", "2. Juli", "5. Mai"]),
     (
@@ -140,14 +140,40 @@ DATES = [  # languages, a text, and what its slots stand for in the translation
 ]
 
 
+ORDINALS = [  # languages, a text, and what its slots stand for in the translation
+    ("en-de", "The 1st man, the 22nd and the 103rd.", ["1.", "22.", "103."]),
+    ("de-en", "Der 1. Mann und die 2. Frau, der 3. und 10. Mai", ["1st", "2nd", "3rd", "10 May"]),
+    ("de-en", "Am 3. Er kam. Es waren 12. Dann ging er. Im 11. Stock, 19. Jahrhundert", ["3", "12", "11th", "19th"]),
+    ("fr-en", "la 1re fois, le 2e jour, la 23ème, 5 er", ["1st", "2nd", "23rd", "5"]),
+    ("en-fr", "the 1st and the 21st", ["1er", "21e"]),
+    ("cs-de", "v 2. patře", ["2."]),
+    ("it-es", "il 4º piano", ["4.º"]),
+    ("en-zh", "the 2nd", ["2"]),
+    ("en-de", "In the 1980s and the '90s, her 20s, for 30s.", ["1980er", "90er", "20er", "30"]),
+    ("de-en", "die 80er, in den 1990ern, 60er-Jahre, 50er Packung", ["80s", "1990s", "60s", "50"]),
+    ("en-fr", "the 1980s", ["1980"]),
+]
+SIGNS = [
+    ("en-de", "A man pays $-12.50 or €-3.", ["-12,50\N{NO-BREAK SPACE}$", "-3\N{NO-BREAK SPACE}€"]),
+    ("de-en", "Er zahlt €-3 und -€3.", ["€-3", "-€3"]),
+    ("en-de", "It is ≈ 2.5 and ≠ 3, >= 5 and < 1,000 m, x = 5", ["≈ 2,5", "≠ 3", ">= 5", "< 1.000 m", "= 5"]),
+    ("en-de", "> 5 m, 3 ± 0.5 kg", ["5 m", "3", "± 0,5 kg"]),
+    ("zh-en", "最高-3.5°C，3月-5月", ["-3.5°C"]),
+    ("en-de", "1:50,000 and 10,000:1", ["1:50.000", "10.000:1"]),
+    ("en-de", "SEK 1 500 and 50%% of 2,000 kcal, 99¢, 5h", ["SEK 1.500", "50%%", "2.000 kcal", "99¢", "5h"]),
+    ("de-en", "Am 3. 5. 2025", ["3. 5. 2025"]),
+    ("en-de", "At 5 o'clock 2 dozen eggs, 5 feet 11 inches", ["5 Uhr", "2 Dutzend", "5 Fuß", "11 Zoll"]),
+    ("de-en", "Um 8 Uhr, 17 Uhr, 2 Zoll, 50 Cent, 3 Pfund", ["8 o'clock", "17:00", "2 inches", "50 cents", "3 pounds"]),
+    ("en-de", "a dozen eggs on four feet at five o'clock for 1 pound", ["1 Pfund"]),
+]
 AMOUNTS = [  # languages, a text, and what its slots stand for in the translation
     ("en-de", "He has .5 kg, .75 or -.5, and not 3.5...5.", ["0,5 kg", "0,75", "-0,5", "3,5", "5"]),
     ("de-en", "25,50 und -,99 €, ab 9,-€, 3.500,- Euro, 25,– €", ["25.50", "€0.99", "€9", "3,500 euros", "€25"]),
     ("de-en", "12 500 €, 1 000 Hunde, 86 400 Sekunden", ["€12,500", "1,000", "86,400 seconds"]),
     ("en-de", "12 500 dogs, 12\u00a0500 dogs", ["12", "500", "12.500"]),
     ("en-de", "1.3bn phones, €5/kg, 5 mg/kg, 20 kPa", ["1,3 Milliarden", "5\u00a0€", "5 mg/kg", "20 kPa"]),
-    ("de-en", "minus 20 Grad, minus 5,5 °C, 30 minus 20 ist 10", ["-20", "-5.5 °C", "30", "20", "10"]),
-    ("zh-en", "零下20度，零下5℃", ["-20", "-5°C"]),
+    ("de-en", "minus 20 Grad, minus 5,5 °C, 30 minus 20 ist 10", ["-20 degrees", "-5.5 °C", "30", "20", "10"]),
+    ("zh-en", "零下20度，零下5℃", ["-20 degrees", "-5°C"]),
     ("de-en", "4,7 % von 12%, um 5\u00a0%", ["4.7%", "12%", "5%"]),
     ("en-fr", "4.7% and 12 %, ₩50,000", ["4,7\u00a0%", "12\u00a0%", "50\u202f000\u00a0₩"]),
     ("zh-en", "20多万人, 30万人", ["300,000"]),
@@ -165,9 +191,9 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     (
         "en-de",
         "He ran 100 m in 9.58s, 9.58 s or 0.5 h, not in the 1990s.",
-        ["100 m", "9,58s", "9,58 s", "0,5 h", "1990"],
+        ["100 m", "9,58s", "9,58 s", "0,5 h", "1990er"],
     ),
-    ("en-de", "EUR1,234.50, GBP1.5bn, SEK1,000 and _1,250.5", ["EUR1.234,50", "GBP1,5 Milliarden", "SEK1,000"]),
+    ("en-de", "EUR1,234.50, GBP1.5bn, SEK1,000 and _1,250.5", ["EUR1.234,50", "GBP1,5 Milliarden", "SEK1.000"]),
     ("zh-de", "2.5万亿美元，3萬億", ["2,5 Billionen Dollar", "3 Billionen"]),
     ("de-en", "2/1.234,5, x0,5 €", ["2", "1,234.5", "x0"]),
     ("fr-en", "500–1 000,50 €, p.1 234,5 €, 2 x 1 500 mm", ["500", "€1,000.50", "€1,234.5", "2 x", "1,500 mm"]),
@@ -181,7 +207,10 @@ CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
     "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000|"
     "06 12 34 56 78|+33 6 12 34 56 78|%1$s|221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)|"
-    "Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name|config.yaml|v2.3.1-beta"
+    "Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name|config.yaml|v2.3.1-beta|example.com:8080/a?b=1|"
+    "example.org/a_(b)|https://example.org/a_(b).c|{price:.2f} €|{price} $|%d%%|%APPDATA%|__name__|./build/*.o|"
+    "~/.bashrc|/usr/local/bin|src/main.rs|Ctrl+Alt+Del|Strg+C|--max-size=4|10.1000/182|arXiv:1706.03762v2|B-MW 1234|"
+    "UTC+2|04-Jul-2025|+49 30 123456-0"
 ).split("|")
 
 
@@ -316,9 +345,12 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     ("en-de", "ten to twenty miles, at that point thirty men", ["10–20 Meilen", "30"], "zehn bis zwanzig Kilometer"),
     (
         *("de-en", "minus zwanzig Grad, minus fünf Grad Celsius, fünfzig minus dreißig, minus 3 Grad Celsius"),
-        *(["-20", "-5 degrees Celsius", "50", "30", "-3 degrees Celsius"], "minus 5 degrees, 3 degrees Celsius"),
+        *(
+            ["-20 degrees", "-5 degrees Celsius", "50", "30", "-3 degrees Celsius"],
+            "minus 5 degrees, 3 degrees Celsius",
+        ),
     ),
-    ("zh-en", "零下二十度，零下三摄氏度", ["-20", "-3 degrees Celsius"], "-20, 3 degrees Celsius"),
+    ("zh-en", "零下二十度，零下三摄氏度", ["-20 degrees", "-3 degrees Celsius"], "-20, 3 degrees Celsius"),
     ("zh-en", "第五十公里，两米八，五米半，十五到二十公里", ["50", "15–20 kilometers"], "15 to 20 kilometers"),
     ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (
@@ -413,7 +445,7 @@ def test_a_unit_that_is_a_word_is_written_in_the_target_language(
     assert bool(lost_words(text, translation, src, tgt)) == (languages != "da-ru")
 
 
-@pytest.mark.parametrize(("languages", "text", "fillings"), AMOUNTS)
+@pytest.mark.parametrize(("languages", "text", "fillings"), [*AMOUNTS, *ORDINALS, *SIGNS])
 def test_an_amount_is_written_as_in_the_target_language(languages: str, text: str, fillings: list[str]) -> None:
     found = with_slots(text, *languages.split("-"), words=True)
     assert found is not None
@@ -434,7 +466,7 @@ def test_an_amount_is_written_as_in_the_target_language(languages: str, text: st
         ("en-de", "SEK 3.50, EUR 2.50 and NOK 1.5", "SEK 3,50, EUR 2,50 and NOK 1,5"),
         ("en-de", "It has pH 7.4 (95% CI 1.2-3.4).", "It has pH 7,4 (95% CI 1,2-3,4)."),
         ("en-de", "Ubuntu 20.04 OR 22.04, an SD 4.1 card", "Ubuntu 20.04 OR 22.04, an SD 4.1 card"),
-        ("en-de", "On Monday 2.5 inches, Kernel 6.5", "On Monday 2,5 inches, Kernel 6.5"),
+        ("en-de", "On Monday 2.5 inches, Kernel 6.5", "On Monday 2,5 Zoll, Kernel 6.5"),
         ("en-de", "the Nokia 3.1 weighs 2.5 kg", "the Nokia 3.1 weighs 2,5 kg"),
         ("de-en", "Die Stadt Bonn hat 3.100 und Köln 1.250 davon", "Die Stadt Bonn hat 3,100 und Köln 1,250 davon"),
     ],

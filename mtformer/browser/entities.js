@@ -5,11 +5,13 @@ const LONGEST_SHARING = 9; // characters: "2 until $"
 const LONGEST_OF_MONEY = 15; // characters: "$1,000.50bn-"
 const LONGEST_MINUS = 7; // characters: " minus ", with the one before
 const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
+const LONGEST_SIGN = 5; // characters: " >= ", with the one before
 const LONGEST_NAMED = 60; // characters
 const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
 const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
 const OTHER_ELSEWHERE = ["月", "折"]; // 8折 is 20% off
 const FEW_VALUES = ["2", "3", "4"];
+const LOOSE_UNITS = ["clock", "doz", "ft", "CNY"]; // mtformer/text/unit_words.py
 const UNITS_OF_TIME = ["h", "min", "s"];
 const PARTS_OF_HOURS = ["15", "30", "45", "90", "1.5", "1,5"]; // half an hour
 const CURRENCIES = { US$: "$", USD: "$", EUR: "€", "¥": "JPY" };
@@ -64,22 +66,25 @@ function isOneNumber(text, start, groups, language) {
 function amounts(text, start, number, language, values = [valueOf(number)]) {
   const kind = FEW_VALUES.includes(values.at(-1)) ? "few" : "many";
   const end = start + number.length;
-  const [before] = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start)) ?? [""];
+  const money = BEFORE.exec(text.slice(Math.max(0, start - LONGEST_BEFORE_NUMBER), start));
+  const [before, { currency, minus }] = [money?.[0] ?? "", money?.groups ?? { currency: "", minus: "" }];
   const past = end + (matchAt(DASH, text, end) ?? [""])[0].length;
   const attached = matchAt(ATTACHED, text, end);
   const [found] = attached ?? (before ? null : matchAt(AFTER, text, past)) ?? [""];
   const word = before || found ? null : unitWord(text, past, language);
   const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
-  const sign = SIGN_BEFORE.test(text.slice(Math.max(0, first - 2), first)) ? text[first - 1] : minusBefore(text, start, end);
+  const [operator] = SIGN_BEFORE.exec(text.slice(Math.max(0, first - LONGEST_SIGN), first)) ?? [""];
+  const sign = operator || (minus ? "" : minusBefore(text, start, end));
   const place = before ? start : start - sign.length;
-  const isArticle = values.join() === "1" && !sign && matchAt(ALONE, text, end) === null;
+  const isArticle = values.join() === "1" && !sign && !minus && matchAt(ALONE, text, end) === null;
   const isAmount = before || after || matchAt(largeWord(language, false), text, end) !== null;
   const keepsPoint = !isAmount && isNamed(text, place, number, language);
   const alone = isArticle ? [] : [{ start: place, text: text.slice(place, past), kind, number: keepsPoint ? "" : number }];
   if (!before && !after) return alone;
   const unit = word && language.unit_words.units[strip(word)];
-  const value = `${sign.replace(/[−–]/, "-").replace(MINUS, "-")}${values.join("-")} ${unit ?? inAscii(strip(before) + strip(after))}`;
+  const signs = strip(sign.replace(/[−–]/, "-").replace(MINUS, "-")) + (minus && "-");
+  const value = `${signs}${values.join("-")} ${unit ?? inAscii(currency + strip(after))}`;
   const last = attached ? end + found.length : past + after.length;
   return [{ start: first - sign.length, text: text.slice(first - sign.length, last), kind, number, unit, value }, ...alone];
 }
@@ -130,7 +135,10 @@ function findSpokenTimes(text, language, maybe = false) {
   return Array.from(text.matchAll(words.regExps[Number(maybe)])).flatMap(({ 0: written, index, groups }) => {
     const [hour, said] = [groups.hour ?? groups.said, groups.before ?? groups.after].map((word) => word.toLowerCase());
     const minutes = 60 * (words.hours[hour] ?? Number(hour)) + words.offsets[said.replace("點", "点").replace("時", "时")];
-    const value = `${(Math.floor(minutes / 60) || NOON / 60) % HOURS}:${String(minutes % 60).padStart(2, "0")}`;
+    const { half } = groups;
+    const ofDay = half ? modulo(minutes, NOON) + ("pP".includes(half) ? NOON : 0) : minutes;
+    const inHours = half ? Math.floor(ofDay / 60) : (Math.floor(minutes / 60) || NOON / 60) % HOURS;
+    const value = `${inHours}:${String(ofDay % 60).padStart(2, "0")}`;
     return Number.isNaN(minutes) ? [] : [{ start: index, text: written, value }]; // ſ matches s
   });
 }
@@ -153,6 +161,24 @@ function on24Hours(times) {
 
 function modulo(number, divisor) {
   return ((number % divisor) + divisor) % divisor;
+}
+
+/** The ordinal numbers and the decades of a text: mtformer/text/ordinals.py. */
+function findOrdinals(text, { ordinals }) {
+  if (!ordinals) return [];
+  ordinals.regExp ??= inJavaScript(ordinals.pattern);
+  return Array.from(text.matchAll(ordinals.regExp), ({ 0: written, index, groups: { ordinal, clear, decade } }) => {
+    return { start: index, text: written, kind: "many", number: ordinal ?? clear ?? decade, ordinal: { isDecade: decade !== undefined } };
+  });
+}
+
+function writeOrdinal({ number, ordinal }, { ordinals }) {
+  return number + (ordinal.isDecade ? ordinals.decade : ordinalEnding(number, ordinals));
+}
+
+/** The ending of an ordinal number: st for 1 and 21 in English. */
+function ordinalEnding(number, { endings }) {
+  return endings.find(([pattern]) => new RegExp(pattern, "u").test(number))[1];
 }
 
 /** The dates of a text, as matches with groups for the day, the month and the year. */
@@ -212,7 +238,9 @@ function inJavaScript(pattern, flags = "") {
 function lostAmounts(text, translation, src, tgt) {
   const isExact = ({ clock, unit }) => clock !== "1" && !clock.includes("–") && !UNITS_OF_TIME.includes(unit); // unlike an hour
   const inWords = tgt.spelled_numbers ? spelledAmounts(text, src).filter(isExact) : [];
-  const amounts = [...numbersAndCodes(text, src), ...inWords].filter(({ unit }) => unit && unit in tgt.unit_words.written);
+  const amounts = [...numbersAndCodes(text, src), ...inWords].filter(
+    ({ unit }) => unit && unit in tgt.unit_words.written && !LOOSE_UNITS.includes(unit),
+  );
   if (!amounts.length) return [];
   const apart = splitCompounds(translation, tgt);
   const there = new Set([...numbersAndCodes(apart, tgt), ...spelledAmounts(apart, tgt)].map(plainAmount));
@@ -244,7 +272,7 @@ function spelledAmounts(text, language) {
   return findSpelledNumbers(text, language, true).flatMap((number, i, numbers) => {
     const word = unitWord(text, number.end, language);
     const unit = number.text.startsWith(PERCENT_OF) ? "%" : word && language.unit_words.units[strip(word)];
-    if (!unit || text[number.start - 1] === ORDINAL_SIGN) return [];
+    if (!unit || LOOSE_UNITS.includes(unit) || text[number.start - 1] === ORDINAL_SIGN) return [];
     const kind = FEW_VALUES.includes(number.value) ? "few" : "many";
     const end = number.end + (word ?? "").length;
     const { start, value: signed } = ofWords(number, text);

@@ -77,6 +77,7 @@ _SHARED: tuple[tuple[str, str | re.Pattern[str], str], ...] = (  # name in JavaS
     ("MERGED", slots.MERGED, "g"),
     ("GLUED", slots.GLUED, "g"),
     ("ORDINAL_SLOT", slots.ORDINAL_SLOT, "g"),
+    ("TAKES_ENDING", slots.TAKES_ENDING, ""),
     ("ENDING", f"^(?:{slots.ENDING.pattern})$", ""),
     ("ACRONYM", names.ACRONYM, "g"),
     ("CAPITALIZED", names.CAPITALIZED, "g"),

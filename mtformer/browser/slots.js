@@ -54,15 +54,17 @@ class SlotMaker {
   }
 
   /** Whether the target language has the same unit, or month: see mtformer/text/entities.py. */
-  suits({ text, number = "", date, unit }) {
+  suits({ text, number = "", date, ordinal, unit }) {
     if (date) return this.tgt.dates !== null && (Boolean(date.day) || !this.tgt.dates.declines);
+    if (ordinal) return this.tgt.ordinals !== null && (!ordinal.isDecade || this.tgt.ordinals.decade !== null);
     if (unit) return unit in this.tgt.unit_words.written;
     return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, "").replace(MINUS, ""));
   }
 
   /** An entity as the target language writes it: 3.500 € for €3,500. */
-  written({ text, number = "", date, clock, unit }) {
+  written({ text, number = "", date, ordinal, clock, unit }) {
     if (date) return writeDate(date, this.tgt);
+    if (ordinal) return writeOrdinal({ number, ordinal }, this.tgt);
     if (clock && this.src.base === this.tgt.base) return text;
     if (clock) {
       const written = LONG.test(clock) ? inShort(clock, this.tgt) : clock.replaceAll(POINT, this.tgt.numbers.point);
@@ -101,7 +103,7 @@ class SlotMaker {
     return new Set(starts.flatMap((start, i) => (inSpans.has(start) ? [i] : [])));
   }
 
-  /** What a slot can stand for, in order, each { start, text, kind, number, date, clock, unit, value }; amounts first with their unit, then alone. */
+  /** What a slot can stand for, in order, each { start, text, kind, number, date, ordinal, clock, unit, value }; amounts first with their unit, then alone. */
   entities(text) {
     const dates = findDates(text, this.src).map((found) => {
       const date = { ...found.groups, month: monthOf(found, this.src) };
@@ -110,7 +112,7 @@ class SlotMaker {
     const clocks = [...findClocks(text, this.src), ...findSpokenTimes(text, this.src)].map(({ value, ...found }) => {
       return { ...found, kind: "many", clock: value };
     });
-    return [...dates, ...clocks, ...numbersAndCodes(text, this.src)].sort(inOrder);
+    return [...dates, ...clocks, ...findOrdinals(text, this.src), ...numbersAndCodes(text, this.src)].sort(inOrder);
   }
 
   /** Names that the model has to spell, not at the start of the text. */
@@ -204,7 +206,7 @@ class Slotted {
 
   /** Whether an ending may follow a slot, as in 3rd and Tom's; not in 3 kmth. */
   takesEnding(slot) {
-    return slot >= FIRST_OF_NAMES || /\p{Nd}$/u.test(this.fillings.get(slot) ?? "");
+    return slot >= FIRST_OF_NAMES || TAKES_ENDING.test(this.fillings.get(slot) ?? "");
   }
 
   /** Puts slots in place of what they stand for in a translation, or in the start of one. */
@@ -246,15 +248,18 @@ function filledTokens(tokens, fillings) {
     const [, space, slot] = match;
     const filling = left.get(slot);
     left.delete(slot);
-    return filling === undefined ? droppedSlot(...match) : space + filling;
+    if (filling === undefined) return droppedSlot(...match);
+    const [place, token] = match.slice(3);
+    return space + (token[place + match[0].length] === "." ? filling.replace(/\.$/, "") : filling); // one full stop of two
   };
-  const ordinal = (_, slot, ending) => slot + ordinalEnding(left.get(slot) ?? "", ending);
+  const ordinal = (_, slot, ending) => slot + englishEnding(left.get(slot) ?? "", ending);
   return tokens.map((token) => token.replace(ORDINAL_SLOT, ordinal).replace(SPACED_SLOT, take));
 }
 
-/** The ending of an English ordinal number that is right for it: 1th becomes 1st. */
-function ordinalEnding(number, ending) {
-  if (!/\p{Nd}$/u.test(number)) return ending;
+/** The ending of an English ordinal number that is right for it: 1th becomes 1st; none if it has one. */
+function englishEnding(number, ending) {
+  if (!TAKES_ENDING.test(number)) return ending;
+  if (!/\p{Nd}$/u.test(number)) return "";
   return number.at(-2) === "1" ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[number.at(-1)] ?? "th");
 }
 

@@ -18,6 +18,7 @@ from mtformer.text.clocks import describe_clocks
 from mtformer.text.dates import describe_dates
 from mtformer.text.lost_names import finds_lost_names
 from mtformer.text.number_words import PARTS, STEMS, large_units, large_words
+from mtformer.text.ordinals import describe_ordinals
 from mtformer.text.repetition import MAY_DOUBLE
 from mtformer.text.sentences import abbreviations
 from mtformer.text.slots import OF_KIND
@@ -98,6 +99,7 @@ def _language(code: str) -> dict[str, Any]:
             "units": large_units(code),
         },
         "dates": describe_dates(code),
+        "ordinals": describe_ordinals(code),
         "clocks": describe_clocks(code),
         "spoken_times": describe_spoken_times(code),
         "spelled_numbers": describe_spelled_numbers(code),

@@ -7,12 +7,14 @@ from mtformer.text.languages import decimal_and_group
 
 # Currencies.
 _SIGN, _DOLLAR = "[$€£¥￥₹₽₩₺₴₪]", r"[A-Z]{1,2}\$"  # US$
-SIGNS_BEFORE = "-−–+±~≈<>≤≥"
-IN_FRONT = re.compile(rf"^(?P<before>[{SIGNS_BEFORE}]?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
+_ATTACHED_SIGNS, _OPERATORS = "-−–+±~≈<>≤≥", "±≈<>≤≥=≠"  # the second ones, also with a space
+SIGNS = f"{_ATTACHED_SIGNS}{_OPERATORS}!"
+_ANY_SIGN = rf"(?:[{_ATTACHED_SIGNS}]|(?:[<>!=]=|[{_OPERATORS}]) )"
+IN_FRONT = re.compile(rf"^(?P<before>{_ANY_SIGN}?)(?P<sign>{_DOLLAR}|{_SIGN}){GAP}(?P<amount>[^{_SIGN[1:]}+)$")
 BEHIND = re.compile(  # not 5 M€
-    rf"^(?P<before>[{SIGNS_BEFORE}]?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
+    rf"^(?P<before>{_ANY_SIGN}?)(?P<amount>[^{_SIGN[1:]}*(?:\d|[a-z]{{4}})){GAP}(?P<sign>{_DOLLAR}|{_SIGN})$"
 )
-BEFORE = re.compile(rf"(?<![{LATIN}])(?:{_DOLLAR}|{_SIGN}|{CURRENCY}){GAP}$")
+BEFORE = re.compile(rf"(?<![{LATIN}])(?P<currency>{_DOLLAR}|{_SIGN}|{CURRENCY}){GAP}(?P<minus>[-−]?)$")  # also $-5
 OF_MONEY = re.compile(rf"{BEFORE.pattern}|{_SIGN}[\d.,]+[a-z]{{1,2}}[-–]$")  # $5, $5m-
 _LONGEST_OF_MONEY = 15  # characters: "$1,000.50bn-"
 _LONGEST_BEFORE_NUMBER = 5  # characters: " EUR ", " US$ "
@@ -22,7 +24,12 @@ PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  #
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
 
 # Signs.
-SIGN_BEFORE = re.compile(rf"(?:^|(?<=[\s(\[]))[{SIGNS_BEFORE}]$")  # of -5, -€5, ±5, but not of 3-5 and A-5
+_CHINESE = "\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341"  # 周一-5
+SIGN_BEFORE = re.compile(  # of -5, -€5, ±5, x = 5 and 最高-5, but not of 3-5 and A-5, or > 5 at the start of a line
+    rf"(?<![^\s(\[\u4e00-\u9fff])(?<![{_CHINESE}百千万亿萬億日月年号点])[{_ATTACHED_SIGNS}]$"
+    rf"|(?<=\S )(?:[<>!=]=|[{_OPERATORS}]) $"
+)
+_LONGEST_SIGN = 5  # characters: " >= ", with the one before
 MINUS_SIGNS, HYPHEN = "[−–]", "-"
 # A word for it before degrees: minus 20 degrees, moins 5 °C, 零下二十度. Elsewhere it may be that of "ten minus three".
 _MINUS = "[Mm](?:inus|oins|enos?)[ \u00a0]|零下"
@@ -33,17 +40,18 @@ _LONGEST_MINUS = 7  # characters: " minus ", with the one before
 # Units.
 _UNIT = (
     "[cdkmµμ]?m[²³]?|[kmµμ]?g|[cm]?l|t|km/h|m/s|mph|kph|ft|lbs|oz|min|ms|[kMG]?Hz|[kMGT]B|[kM]?Wh?|[kM]?V|mAh|dB|px|Kč|zł"
-    "|[hkM]Pa|mbar|ppm|fps|rpm|hp|m?mol"
+    "|[hkM]Pa|mbar|ppm|fps|rpm|hp|m?mol|kcal|mmHg|psi|Ah|bpm|dpi|Nm|kN|mcg|lb|dl"
 )
 _AFTER_DECIMALS = r"(?<=[.,]\d)|(?<=[.,]\d[ \d])|(?<=[.,]\d\d )"  # 9.58s, unlike the 1990s and 18 h
-_PER = "/(?:kg|g|l|[cm]?m[²³]?|km|h|min|s|d)"
+_PER = "/(?:kg|g|[dm]?l|[cm]?m[²³]?|km|h|min|s|d)"
 AFTER = re.compile(  # not the start of what comes next: 2010 $5, 5 ${items}, 5 °Celsius, 5 t-shirts, 5 l'autre
     rf"{GAP}(?!{PLACEHOLDER})(?:(?:{_DOLLAR}|(?:[kM]|Md)?{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))(?:{_PER})?(?!{GAP}\d)"
-    rf"|[%％‰℃℉]|°[CF]?(?![{LATIN}])|(?:{_UNIT}|(?:{_AFTER_DECIMALS})[hs])(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
+    rf"|%%|[%％‰℃℉¢]|°[CF]?(?![{LATIN}])|(?:{_UNIT}|(?:{_AFTER_DECIMALS})[hs]|(?<=\d)h)(?:{_PER})?(?!['’-]?[{LATIN}]|/))"
 )
 LATIN_UNIT = re.compile("(?<!°)[A-Za-z]")
 FALSE_UNITS = {  # words of other meanings: 2010 m. is a year, 5 t may be hours
     **{"lt": ("m",), "sv": ("min",)},
+    **dict.fromkeys(("ca", "es", "fr", "it", "pt", "ro"), ("h",)),  # 8h is 8 o'clock
     **dict.fromkeys(("da", "nb", "nn", "no"), ("min", "t")),
 }
 
@@ -67,8 +75,7 @@ _NUMBERED = "|".join(
     "table version android java linux python ubuntu windows".split()
 )
 _NO_NAMES = (  # but quantities, and days
-    "AUD|BRL|CAD|DKK|HKD|HUF|INR|KRW|MXN|NOK|NZD|RUB|SEK|SGD|THB|TRY|ZAR|(?:pH|BMI|CI|CRP|EPS|GPA|RR|TSH) "
-    "|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day "
+    "HKD|MXN|SGD|THB|TRY|(?:pH|BMI|CI|CRP|EPS|GPA|RR|TSH) |(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day "
 )
 _NAMED = (
     rf"(?<![{LATIN}])(?:"
@@ -107,6 +114,12 @@ def minus_before(text: str, start: int, end: int) -> str:
     """Return the word for a minus sign before the number of degrees at a place; an empty string if there is none."""
     found = MINUS_BEFORE.search(text[max(0, start - _LONGEST_MINUS) : start])
     return found[0] if found and DEGREES.match(text, end) else ""
+
+
+def sign_before(text: str, start: int) -> str:
+    """Return the sign before the number or the amount at a place, with a space behind it; an empty string if none."""
+    found = SIGN_BEFORE.search(text[max(0, start - _LONGEST_SIGN) : start])
+    return found[0] if found else ""
 
 
 def is_named(text: str, start: int, number: str, language: str) -> bool:

@@ -11,10 +11,11 @@ from mtformer.text.languages import base_language
 
 _HOUR, _HOUR_OF_HALF = "(?P<hour>1[0-9]|2[0-4]|0?[0-9])", "(?P<hour>1[0-2]|0?[0-9])"
 _MINUTES = "(?P<minutes>[0-5][0-9])"
+HALF = rf"{GAP}(?P<half>[AaPp])(?:[Mm](?![{LATIN}])|\.[Mm](?:\.(?!{END}))?)"  # pm, p.m.
 _READ = {  # a time, what follows the last one of several, and what stands between them
     "en": (  # 10:45 pm, 9 a.m., whose last full stop may end the sentence
         rf"{_HOUR_OF_HALF}(?:[:.]{_MINUTES})?",
-        rf"{GAP}(?P<half>[AaPp])(?:[Mm](?![{LATIN}])|\.[Mm](?:\.(?!{END}))?)",
+        HALF,
         "to|till|until|and|or|&",
     ),
     "de": (  # 8 Uhr 30, but not "8 Uhr 30 Leute"; 5 h and 5:15 h may be durations

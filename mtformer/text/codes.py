@@ -5,14 +5,19 @@ from collections.abc import Callable
 
 GAP = "[ \u00a0\u202f]?"  # before a unit
 LATIN = r"A-Za-z0-9_\u00c0-\u024f"  # what a code ends before: Chinese follows without a space
-CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN"
-# {{user}}, ${first}, {0}, %1$s
-PLACEHOLDER = rf"\{{\{{\w+\}}\}}|\$?\{{\w+\}}|%\(\w+\)[sd]|%(?:\d{{1,2}}\$)?[sd@](?![{LATIN}])"
+CURRENCY = "EUR|USD|GBP|CHF|CNY|JPY|CZK|PLN|SEK|NOK|DKK|HUF|RUB|INR|KRW|AUD|CAD|NZD|BRL|ZAR"
+# {{user}}, ${first}, {0}, {price:.2f}, %1$s, %HOME%
+_FORMAT = r"(?:[:!][\w.,<>^=+#%-]{1,12})?"
+PLACEHOLDER = (
+    rf"\{{\{{\w+\}}\}}|\$?\{{\w+{_FORMAT}\}}|%[A-Z][A-Z0-9_]+%|%\(\w+\)[sd]|%(?:\d{{1,2}}\$)?[sd@](?![{LATIN}])"
+)
 _NO_URL = r"\s<>\"'\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"  # also what is Chinese
+# To its last character that ends no sentence, or to a bracket with its counterpart: example.org/a_(b).
+_IN_URL = rf"(?:\([^{_NO_URL}()]*\)|[.,;:!?)\]]*[^{_NO_URL}.,;:!?)\]])"
 _TOP_LEVEL = "com|org|net|edu|gov|eu|uk|de|fr|cz|cn"  # most countries' are also words, and a space may be missing
 _EXTENSION = (
     "pdf|txt|docx?|xlsx?|pptx?|od[tsp]|epub|csv|tsv|jsonl?|xml|ya?ml|toml|ini|md|html?|css|jpe?g|png|gif|svg|webp|mp[34]"
-    "|wav|zip|tar|gz|exe|dmg|apk|iso|sql|sh|py|js"
+    "|wav|zip|tar|gz|exe|dmg|apk|iso|sql|sh|py|js|rs|java|cpp|php|rb|log|cfg|conf|ipynb|tex|rtf|jar|deb|rpm|bat|tiff?"
 )
 _START, _END = rf"(?<![{LATIN}.-])", rf"(?![{LATIN}-])"
 # What a language translates after a code: the pandemic of German COVID-19-Pandemie, but not that of python3-dev
@@ -26,12 +31,21 @@ _HEX = "[0-9A-Fa-f]"
 _NAME_BEFORE = "|".join(rf"(?<=[A-Z\u00c0-\u00de][a-z\u00df-\u024f]{{{n}}} )" for n in range(3, 12))
 # In order: of two that match at one place, the first wins.
 _CODES = {
-    "URL": rf"(?:https?://|www\.|HTTPS?://|WWW\.)[^{_NO_URL}]+(?<![.,;:!?)\]])",
+    "URL": rf"(?:https?://|www\.|HTTPS?://|WWW\.){_IN_URL}+",
     "e-mail": rf"(?<![{LATIN}.+-])[{LATIN}.+-]+@[{LATIN}-]+(?:\.[{LATIN}-]+)+",
     "domain": rf"{_START}(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()}){_END}"
-    rf"(?:/[^{_NO_URL}]*(?<![.,;:!?)\]]))?",
-    "placeholder": PLACEHOLDER,
-    "file": rf"{_START}[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
+    rf"(?::[0-9]{{2,5}}(?![0-9]))?(?:[/?#]{_IN_URL}*)?",
+    "placeholder": rf"(?:{PLACEHOLDER})(?:%%|{GAP}(?:[€£¥]|\$(?![\w{{])|°[CF](?![{LATIN}])))?|%%",  # {price} €, %d%%
+    "file": rf"{_START}[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
+    "path": rf"(?<![{LATIN}.~*/<\\-])(?:(?:~|\.{{1,2}})/|/[A-Za-z0-9_.*-]+/)(?:[A-Za-z0-9_.*-]+/)*"
+    r"(?:[A-Za-z0-9_*-]|\.(?=[A-Za-z0-9*]))+",  # ~/.bashrc, /etc/hosts
+    "option": r"(?<!\S)--[a-z0-9]+(?:(?:-[a-z0-9]+)+(?:=[^\s,;]+)?|=[^\s,;]+)(?<![.!?])",  # --max-size=5
+    "keys": rf"{_START}(?:Ctrl|Alt|Shift|Cmd|Strg|Win)(?:\+(?:[A-Z][a-z]+|[A-Z0-9]))+{_END}",
+    "DOI": rf"{_START}(?:10\.[0-9]{{4,9}}/[A-Za-z0-9._;()/:-]*[A-Za-z0-9]"
+    rf"|arXiv:[0-9]{{4}}\.[0-9]{{4,5}}(?:v[0-9]+)?){_END}",
+    "plate": rf"{_START}[A-ZÄÖÜ]{{1,3}}-[A-Z]{{1,2}} [0-9]{{1,4}}[EH]?{_END}",  # B-MW 1234
+    "zone": rf"{_START}(?:UTC|GMT)[+-][0-9]{{1,2}}(?::[0-9]{{2}})?{_END}",
+    "day": rf"{_START}[0-9]{{1,2}}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-[0-9]{{2,4}}{_END}",
     "IBAN": rf"{_START}[A-Z]{{2}}[0-9]{{2}}(?: [A-Z0-9]{{4}}){{2}}(?: (?=[A-Z]*[0-9])[A-Z0-9]{{4}}){{1,5}}"
     rf"(?: (?=[A-Z]*[0-9])[A-Z0-9]{{1,3}})?{_END}",
     "password": rf"(?<![^\s\"'„“”‘«(:])(?=[A-Za-z][A-Za-z0-9]{{0,30}}(?:[{_SIGNS}]{{1,9}}[A-Za-z0-9]{{1,30}}){{2}})"
@@ -58,7 +72,7 @@ _CODES = {
     "host": rf"{_START}localhost:[0-9]+{_END}",
     # But not German jede_r and lehrer_innen.
     "identifier": rf"{_START}(?:(?=[A-Za-z0-9-]*_)(?=[A-Za-z_-]*[0-9])[A-Za-z]+(?:[-_]+[A-Za-z0-9]+)+"  # My_Var2
-    rf"|[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
+    rf"|__[A-Za-z]\w*__|[a-z]+(?:_(?!innen|[mnrs](?![a-z0-9]))[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+){_END}",
     "numeral": rf"(?=[IVX]{{2}})(?:{_NAME_BEFORE})X{{0,3}}(?:IX|IV|V?I{{0,3}})(?![{LATIN}'’-])",  # Louis XIV
 }
 CODES = "|".join(_CODES.values())

@@ -18,8 +18,7 @@ from mtformer.text.beside_numbers import (
     MINUS,
     MINUS_SIGNS,
     NO_PLAIN_SPACE,
-    SIGN_BEFORE,
-    SIGNS_BEFORE,
+    SIGNS,
     UNIT_INSIDE,
     currency_before,
     is_named,
@@ -27,6 +26,7 @@ from mtformer.text.beside_numbers import (
     is_price,
     minus_before,
     shares_word,
+    sign_before,
 )
 from mtformer.text.clocks import find_clocks
 from mtformer.text.codes import CODES, CURRENCY, LATIN, SMALL_DIGITS
@@ -49,6 +49,7 @@ from mtformer.text.notation import (
     written_for,
 )
 from mtformer.text.numbers import GROUPS, MYRIADS, PLAIN, POINT, RANGE, SHORT_MYRIADS, UNCLEAR_MYRIADS, value_of
+from mtformer.text.ordinals import find_ordinals, write_ordinal, writes_ordinal
 from mtformer.text.spoken_times import find_spoken_times
 from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, write_unit
 
@@ -56,15 +57,16 @@ from mtformer.text.unit_words import find_unit_word, has_unit_word, unit_of, wri
 MANY, FEW, NAME = "many", "few", "names"
 SLOT = re.compile("[\ue000-\ue00f]")  # what stands for them in the texts of a model; see mtformer.text.slots
 _DATE = (  # also 3/14, 24/7 and 978-3-16-148410-0
-    r"\d+(?:-\d+){2,}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
+    r"\d+(?:-\d+){2,}|\d{1,2}\. \d{1,2}\. [12]\d{3}|\d{4}(?P<dot>[/.])\d{1,2}(?P=dot)\d{1,2}"
     r"|\d{1,2}(?P<stroke>[/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})|\d{1,4}/\d{1,4}(?!/)"
 )
 _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 67
-    r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}"
+    r"\+\d{1,3}(?:[ ()/-]{1,2}\d{2,}){2,}(?:-\d(?!\d))?"
     r"|(?:\+\d{1,3} ?)?\((?:0|0?\d{2,4})\)[ /-]?\d{2,}(?:[ /-]\d{2,}|-\d){1,4}(?![\d:])"
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
     r"|(?:\+\d{1,3} ?|(?<![\d.,:/-])(?<!\d[ .])0)[1-9](?:[ .]\d{2}){4}(?!\d|[ .,:/-]\d)"  # 06 12 34 56 78
 )
+_SCALE = r"1[:：]\d{1,3}(?:[.,]\d{3})+|\d{1,3}(?:[.,]\d{3})+[:：]1"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2}(?:[.,]\d{1,3})?|\.\d{1,3})?"  # also 1:43.21, but not John 3:16,17
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
 _NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
@@ -73,13 +75,13 @@ _MONTH, DISCOUNT = "月", "折"  # 8折 is 20% off
 FOUND = re.compile(
     rf"(?P<slot>{SLOT.pattern})|(?P<code>{CODES})|(?P<phone>{_PHONE})"
     rf"|(?<![\d.,:/-])(?P<date>{_DATE})(?![\d:/]|[.,]\d)|{_NUMBER_START}(?P<range>{RANGE})"
-    rf"|(?<![\d.,:/-])(?P<time>{_TIME})(?![\d:/])|(?P<groups>{GROUPS})"
+    rf"|(?<![\d.,:/-])(?:(?P<scale>{_SCALE})|(?P<time>{_TIME}))(?![\d:/])|(?P<groups>{GROUPS})"
     rf"|(?:{_NUMBER_START}|(?<=\dx))"
     r"(?:(?P<fraction>\d*[¼-¾⅐-⅞]|\d{1,2} [1-9]/(?:[2-9]|16)(?![\d/]))"
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _MAY_BE_FOUND = re.compile(  # in what FOUND matches
-    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞{SMALL_DIGITS}@%{{_]|[IVX]{{2}}|://|www\.|WWW\.|\.[A-Za-z]"
+    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞{SMALL_DIGITS}@%{{_]|[IVX]{{2}}|[/+][A-Za-z.]|--[a-z]|://|www\.|WWW\.|\.[A-Za-z]"
 )
 FEW_VALUES = ("2", "3", "4")
 
@@ -95,6 +97,7 @@ class Entity(NamedTuple):
         kind: ``MANY``, ``FEW`` or ``NAME``.
         number: what of it follows the conventions of a language: the 3,500 of €3,500, but nothing of Section 3.5.
         has_month: whether it is a date with the name of a month.
+        is_ordinal: whether it is an ordinal number in digits, or a decade.
         in_digits: whether other languages get its value, as of a time of day, or of twenty-one.
         unit: the sign of its unit, if that is a word: € for 5 euros.
     """
@@ -105,6 +108,7 @@ class Entity(NamedTuple):
     kind: str
     number: str = ""
     has_month: bool = False
+    is_ordinal: bool = False
     in_digits: bool = False
     unit: str = ""
 
@@ -119,7 +123,7 @@ class Entity(NamedTuple):
 
         So is a range that has a unit or currency twice.
         """
-        has_signs = self.value[0] in SIGNS_BEFORE or UNIT_INSIDE.search(self.number)
+        has_signs = self.value[0] in SIGNS or UNIT_INSIDE.search(self.number)
         if not self.number or self.has_month or self.in_digits or has_signs:
             return self
         start = self.start + self.text.index(self.number)
@@ -129,6 +133,8 @@ class Entity(NamedTuple):
         """Return it as another language writes it: 3.500 € for €3,500."""
         if self.has_month:
             return write_date(self.value, tgt_lang)
+        if self.is_ordinal:
+            return write_ordinal(self.value, tgt_lang)
         if self.in_digits:
             if base_language(src_lang) == base_language(tgt_lang):
                 return self.text
@@ -160,6 +166,8 @@ class Entity(NamedTuple):
         """Tell whether a language has the same unit or month: no unit in Latin letters if it is written in others."""
         if self.has_month:
             return writes_date(self.value, language)
+        if self.is_ordinal:
+            return writes_ordinal(self.value, language)
         if self.unit:
             return has_unit_word(self.unit, language)
         unit = MINUS.sub("", self.text.replace(self.number, "")) if self.number else ""
@@ -169,7 +177,8 @@ class Entity(NamedTuple):
 def find_entities(text: str, language: str) -> Iterable[Entity]:
     """Return the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
-    A range comes before its two numbers, a date before its day, and a number with "million" or "pm" before itself. The
+    A range comes before its two numbers, a date before its day, an ordinal number and one with "million" or "pm" before
+    the number alone. The
     number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
     a name in other languages, that of 8折, which is 20% off, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is
     35,000.
@@ -180,11 +189,15 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     found = _numbers_and_codes(text, language)
     dates = [Entity(*date, MANY, has_month=True) for date in dict.fromkeys(find_dates(text, language))]
     clocks += [Entity(*time, MANY, in_digits=True) for time in find_clocks(text, language)]
-    if not dates and not clocks:
+    ordinals = [
+        Entity(start, written, value, MANY, number, is_ordinal=True)
+        for start, written, value, number in find_ordinals(text, language)
+    ]
+    if not dates and not clocks and not ordinals:
         return found
     known = {(each.start, each.value) for each in clocks}  # the 18:30 of "18:30 Uhr"
     others = (each for each in found if (each.start, each.value) not in known)
-    return sorted([*dates, *clocks, *others], key=lambda each: (each.start, -each.end))
+    return sorted([*dates, *clocks, *ordinals, *others], key=lambda each: (each.start, -each.end))
 
 
 def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
@@ -212,7 +225,7 @@ def _numbers_and_codes(text: str, language: str) -> Iterator[Entity]:
             yield Entity(match.start(), match[0], match[0], NAME)
         elif kind == "fraction":
             yield from _amounts(text, match.start(), match[0], match[0], language)
-        elif kind in ("date", "phone", "time"):
+        elif kind in ("date", "phone", "scale", "time"):
             yield Entity(match.start(), match[0], match[0], MANY, match[0])
 
 
@@ -238,16 +251,18 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
-    if SIGN_BEFORE.search(text[max(0, first - 2) : first]):
-        first, start = first - 1, start if before else start - 1
-        value = f"{re.sub(MINUS_SIGNS, HYPHEN, text[first])}{value}"
+    if before and before["minus"]:
+        value = f"{HYPHEN}{value}"
+    if sign := sign_before(text, first):
+        first, start = first - len(sign), start if before else start - len(sign)
+        value = f"{re.sub(MINUS_SIGNS, HYPHEN, sign.strip())}{value}"
     elif minus := minus_before(text, start, end):
         first, start, value = start - len(minus), start - len(minus), f"{HYPHEN}{value}"
     if word:
         unit = unit_of(word[0].strip(), language)
         yield Entity(first, text[first : word.end()], f"{value} {unit}", kind, number, unit=unit)
     elif before or after:
-        unit = "".join(part[0].strip() for part in (before, after) if part).translate(AS_ASCII)
+        unit = f"{before['currency'] if before else ''}{after[0].strip() if after else ''}".translate(AS_ASCII)
         yield Entity(first, text[first : after.end() if after else past], f"{value} {unit}", kind, number)
     if value != "1" or ALONE.match(text, end):
         is_amount = before or after or word or large_word(language, of_money=False).match(text, end)

@@ -68,7 +68,8 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     text = re.sub(r"^[-–]?(?=[.,]\d)", "0", text)  # .5
     grouped = rf"\d{{1,3}}(?:[{re.escape(src_group)} \u00a0\u2009\u202f]\d{{3}})+"
-    match = re.fullmatch(rf"(?P<whole>{grouped}|(?:\d+:)*\d+)(?P<decimals>{re.escape(src_point)}\d+)?", text)
+    whole = rf"(?:1:)?{grouped}|{grouped}:1|(?:\d+:)*\d+"
+    match = re.fullmatch(rf"(?P<whole>{whole})(?P<decimals>{re.escape(src_point)}\d+)?", text)
     if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
         return text
     return re.sub(r"[^\d:]", tgt_group, match["whole"]) + (match["decimals"] or "").replace(src_point, tgt_point)

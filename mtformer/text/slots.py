@@ -20,6 +20,7 @@ from mtformer.text.entities import (
     find_entities,
 )
 from mtformer.text.names import capitalized, rare_names
+from mtformer.text.ordinals import ordinal_ending
 from mtformer.text.pairs import SentencePair
 from mtformer.text.spelled_amounts import larger_spelled_out, spelled_amounts, spelled_out
 from mtformer.text.words import Span
@@ -42,6 +43,7 @@ ENDING = re.compile(
     rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
 )  # 3rd, 5km, 80er
 ORDINAL_SLOT = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
+TAKES_ENDING = re.compile(r"\d(?:st|nd|rd|th)?$")
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _WORDS_SHARE = 0.5
@@ -111,7 +113,7 @@ class Slotted:
 
     def _takes_ending(self, slot: str) -> bool:
         """Tell whether an ending may follow a slot, as in 3rd and Tom's; not in 3 kmth."""
-        return slot in OF_KIND[NAME] or self.fillings.get(slot, "")[-1:].isdigit()
+        return slot in OF_KIND[NAME] or bool(TAKES_ENDING.search(self.fillings.get(slot, "")))
 
     def repeats(self, translation: str) -> bool:
         """Tell whether a translation has a slot more than once."""
@@ -145,16 +147,19 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
         return number[1] + _ordinal_ending(fillings.get(number[1], ""), number[2])
 
     def filling(slot: re.Match[str]) -> str:
-        return slot[1] + remaining.pop(slot[2]) if slot[2] in remaining else _dropped(slot)
+        if slot[2] not in remaining:
+            return _dropped(slot)
+        text = slot[1] + remaining.pop(slot[2])
+        return text.removesuffix(".") if slot.string.startswith(".", slot.end()) else text  # one full stop of two
 
     return [SPACED_SLOT.sub(filling, ORDINAL_SLOT.sub(ordinal, text)) for text in texts]
 
 
 def _ordinal_ending(number: str, ending: str) -> str:
-    """Return the ending of an English ordinal number that is right for it: 1th becomes 1st."""
-    if not number[-1:].isdigit():
-        return ending
-    return "th" if number[-2:-1] == "1" else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+    """Return the ending of an English ordinal number that is right for it: 1th becomes 1st; none if it has one."""
+    if number[-1:].isdigit():
+        return ordinal_ending(number, "en")
+    return "" if TAKES_ENDING.search(number) else ending
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from mtformer.text.languages import base_language, is_written_with_spaces
 from mtformer.text.number_words import CARDINALS, LARGEST_SMALL, number_words, numbered
 from mtformer.text.numbers import POINT
 from mtformer.text.spelled_numbers import PERCENT_OF, find_spelled_numbers, has_spelled_numbers
-from mtformer.text.unit_words import find_unit_word, may_have_unit_word, split_compounds, unit_of
+from mtformer.text.unit_words import LOOSE_UNITS, find_unit_word, may_have_unit_word, split_compounds, unit_of
 from mtformer.text.words import WORD
 
 _EN_DASH = "–"
@@ -30,7 +30,7 @@ def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> l
     Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count; of a range,
     its second number does. A translation may write a unit as the sign of a currency, or in a compound: 20-minute.
     """
-    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
+    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.unit not in LOOSE_UNITS]
     if has_spelled_numbers(tgt_lang):
         in_words = (each for each in spelled_amounts(source, src_lang) if each.unit not in _UNITS_OF_TIME)
         amounts += (each for each in in_words if each.number != "1" and _EN_DASH not in each.number)
@@ -71,7 +71,7 @@ def spelled_amounts(text: str, language: str) -> Iterator[Entity]:
     for number in find_spelled_numbers(text, language, small=True):
         word = find_unit_word(text, number.end, language)
         unit = "%" if number.text.startswith(PERCENT_OF) else unit_of(word[0].strip(), language) if word else ""
-        if unit and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
+        if unit and unit not in LOOSE_UNITS and text[number.start - 1 : number.start] != _ORDINAL_SIGN:
             minus = minus_before(text, number.start, number.end)
             end, kind = word.end() if word else number.end, FEW if number.value in FEW_VALUES else MANY
             digits = HYPHEN * bool(minus) + number.value

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mtformer.text.clocks import HALF
 from mtformer.text.codes import LATIN
 from mtformer.text.languages import base_language
 from mtformer.text.number_words import CARDINALS, numbered
@@ -26,6 +27,7 @@ class _Words(NamedTuple):
         joiner: what stands between an hour and these words.
         article: what may stand before all of it, and is left out where the time is in digits.
         end: what may stand behind it, and is left out as well.
+        half: what may stand behind it, and says which half of the day it is in, with a group of this name.
         goes_on: what follows a number that is no hour, as in ten minutes to one hour.
         signs: what certainly is a time has one of them; a text without any is not searched.
     """
@@ -39,6 +41,7 @@ class _Words(NamedTuple):
     joiner: str = " "
     article: str = "(?!)"
     end: str = "(?!)"
+    half: str = "(?P<half>(?!))"
     goes_on: str = "(?!)"
     signs: tuple[str, ...] = ()
 
@@ -74,6 +77,7 @@ _WORDS = {
         maybe_hours={"noon": 12, "midnight": 12},
         joiner="[ -]",
         article="an? ",
+        half=HALF,
         goes_on=" (?:hundred|thousand|[mb]illion|seconds?|minutes?|hours?|days?|weeks?|months?|years?|per ?cent"
         "|dollars?|euros?|cents?|of|half|thirds)",
         signs=("past", "quarter", "minutes"),
@@ -106,7 +110,10 @@ _WORDS = {
     ),
     "zh": _Words(
         numbered(["一", "两", *CARDINALS["zh"][2:12]]) | {"二": 2, "兩": 2},
-        after={"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
+        after={
+            **{"点半": 30, "点一刻": 15, "点三刻": 45, "点十五分": 15, "点三十分": 30, "点四十五分": 45},
+            **{f"点{minutes}分": n for n in range(60) for minutes in (str(n), f"{n:02}")},
+        },
         maybe_before={"差一刻": -15, "差五分": -5, "差十分": -10, "差二十分": -20},
         maybe_after={
             **{"时半": 30, "时一刻": 15, "时三刻": 45, "点过一刻": 15},
@@ -148,7 +155,7 @@ def _pattern(words: _Words, hours: Mapping[str, int], before: Mapping[str, int],
     start = rf"(?<![{LATIN}0-9.,:{_NUMERALS}-])" if words.joiner else rf"(?<![0-9.,:{_NUMERALS}])"
     end = rf"(?!['’]?[{LATIN}0-9]|-[{LATIN}0-9]|[.,:/][0-9])" if words.joiner else ""
     goes_on = rf"(?!(?:{words.goes_on})(?![{LATIN}]))" if words.joiner else f"(?!{words.goes_on})"
-    return rf"{start}(?:{first}(?::00)?(?:{words.end})?|{second}){end}{goes_on}"
+    return rf"{start}(?:{first}(?::00)?(?:{words.end})?|{second})(?:{words.half})?{end}{goes_on}"
 
 
 def _any_of(words: Mapping[str, int]) -> str:
@@ -175,13 +182,16 @@ def find_spoken_times(text: str, language: str, *, possible: bool = False) -> It
         return
     hours, offsets = described["hours"], described["offsets"]
     for match in _patterns(language)["possible" if possible else "certain"].finditer(text):
-        hour, said = (match["hour"] or match["said"]).lower(), match["before"] or match["after"]
-        number = int(hour) if hour.isdecimal() else hours.get(hour)
+        named, said = (match["hour"] or match["said"]).lower(), match["before"] or match["after"]
+        number = int(named) if named.isdecimal() else hours.get(named)
         offset = offsets.get(said.lower().replace("點", "点").replace("時", "时"))
         if number is None or offset is None:  # ſ and ı, which match s and i
             continue
         minutes = 60 * number + offset
-        yield Number(match.start(), match[0], f"{(minutes // 60 or 12) % 24}:{minutes % 60:02}")
+        if match["half"]:
+            minutes = minutes % _HALF_DAY + _HALF_DAY * (match["half"] in "pP")
+        hour = minutes // 60 if match["half"] else (minutes // 60 or 12) % 24
+        yield Number(match.start(), match[0], f"{hour}:{minutes % 60:02}")
 
 
 def has_spoken_times(language: str) -> bool:
