@@ -346,11 +346,11 @@ UNITS = [  # languages, a text, what its slots stand for in the translation with
     (
         *("de-en", "minus zwanzig Grad, minus fünf Grad Celsius, fünfzig minus dreißig, minus 3 Grad Celsius"),
         *(
-            ["-20 degrees", "-5 degrees Celsius", "50", "30", "-3 degrees Celsius"],
+            ["-20", "-5 degrees Celsius", "50", "30", "-3 degrees Celsius"],
             "minus 5 degrees, 3 degrees Celsius",
         ),
     ),
-    ("zh-en", "零下二十度，零下三摄氏度", ["-20 degrees", "-3 degrees Celsius"], "-20, 3 degrees Celsius"),
+    ("zh-en", "零下二十度，零下三摄氏度", ["-20", "-3 degrees Celsius"], "-20, 3 degrees Celsius"),
     ("zh-en", "第五十公里，两米八，五米半，十五到二十公里", ["50", "15–20 kilometers"], "15 to 20 kilometers"),
     ("de-en", "DREIẞIG, DREISSIG Liter, ſechzig Meilen, SİEBZİG Meilen", ["30", "30 liters", "70 miles"], "60 miles"),
     (

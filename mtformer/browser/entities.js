@@ -11,7 +11,7 @@ const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
 const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
 const OTHER_ELSEWHERE = ["月", "折"]; // 8折 is 20% off
 const FEW_VALUES = ["2", "3", "4"];
-const LOOSE_UNITS = ["clock", "doz", "ft", "CNY"]; // mtformer/text/unit_words.py
+const LOOSE_UNITS = ["clock", "doz", "ft", "°", "CNY"]; // mtformer/text/unit_words.py
 const UNITS_OF_TIME = ["h", "min", "s"];
 const PARTS_OF_HOURS = ["15", "30", "45", "90", "1.5", "1,5"]; // half an hour
 const CURRENCIES = { US$: "$", USD: "$", EUR: "€", "¥": "JPY" };
@@ -235,11 +235,11 @@ function inJavaScript(pattern, flags = "") {
 }
 
 /** The amounts of a text whose units are words, as 5 kilometers, that its translation lacks: mtformer/text/spelled_amounts.py. */
-function lostAmounts(text, translation, src, tgt) {
+function lostAmounts(text, translation, src, tgt, loose = true) {
   const isExact = ({ clock, unit }) => clock !== "1" && !clock.includes("–") && !UNITS_OF_TIME.includes(unit); // unlike an hour
   const inWords = tgt.spelled_numbers ? spelledAmounts(text, src).filter(isExact) : [];
   const amounts = [...numbersAndCodes(text, src), ...inWords].filter(
-    ({ unit }) => unit && unit in tgt.unit_words.written && !LOOSE_UNITS.includes(unit),
+    ({ unit }) => unit && unit in tgt.unit_words.written && (loose || !LOOSE_UNITS.includes(unit)),
   );
   if (!amounts.length) return [];
   const apart = splitCompounds(translation, tgt);

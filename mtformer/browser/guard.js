@@ -66,7 +66,7 @@ class Guard {
     if (names.length) problems.push(LOST_NAMES + names.join(" "));
     if (!problems.some((problem) => problem.startsWith(LOST_NUMBERS))) {
       const texts = [source, text, this.src, this.tgt];
-      const amounts = [...lostAmounts(...texts), ...lostDates(...texts)]; // another search would not recover them
+      const amounts = [...lostAmounts(...texts, false), ...lostDates(...texts)]; // another search would not recover them
       if (amounts.length) problems.push(LOST_NUMBERS + amounts.join(", "));
     }
     if (!problems.length) return translation;

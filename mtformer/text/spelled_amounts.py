@@ -24,17 +24,18 @@ _SPELLED_OUT = {
 }
 
 
-def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str) -> list[str]:
+def lost_units(source: str, translation: str, src_lang: str, tgt_lang: str, *, loose: bool = True) -> list[str]:
     """Return the amounts of a text whose units are words, as 5 kilometers, that its translation lacks.
 
     Of those with numbers in words, one, as in an hour, and times, which may be half an hour, do not count; of a range,
     its second number does. A translation may write a unit as the sign of a currency, or in a compound: 20-minute.
+    Without ``loose``, units do not count that it may write otherwise: 8 o'clock as 8 pm.
     """
-    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit and entity.unit not in LOOSE_UNITS]
+    amounts = [entity for entity in find_entities(source, src_lang) if entity.unit]
     if has_spelled_numbers(tgt_lang):
         in_words = (each for each in spelled_amounts(source, src_lang) if each.unit not in _UNITS_OF_TIME)
         amounts += (each for each in in_words if each.number != "1" and _EN_DASH not in each.number)
-    amounts = [amount for amount in amounts if amount.suits(tgt_lang)]
+    amounts = [each for each in amounts if each.suits(tgt_lang) and (loose or each.unit not in LOOSE_UNITS)]
     if not amounts:
         return []
     translation = split_compounds(translation, tgt_lang)

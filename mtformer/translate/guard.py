@@ -132,7 +132,7 @@ class Guard:
             return []
         masked = self._mask(source, translation, terms)
         texts = masked.source, masked.translation, *self._languages
-        return [*lost_units(*texts), *lost_dates(*texts)]
+        return [*lost_units(*texts, loose=False), *lost_dates(*texts)]
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the repaired text and the repairs, if any."""
