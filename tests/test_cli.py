@@ -456,7 +456,7 @@ def test_explain_takes_a_sentence_and_no_file(trained: Project, texts: list[str]
     assert trained.mtformer("explain", "-").stderr.startswith("- is not standard input here, but a text\n")
 
 
-@pytest.mark.parametrize("name", ["missing.de", "missing.gz", "missing.en.gz"])
+@pytest.mark.parametrize("name", ["missing.de", "missing.gz", "missing.en.gz", "my missing.docx"])
 def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Project, name: str) -> None:
     result = trained.mtformer("translate", "--beam-size", "1", name)
     assert (result.status, result.stdout.count("\n")) == (0, 1)
@@ -473,6 +473,8 @@ def test_the_name_of_a_missing_file_is_translated_with_a_warning(trained: Projec
         ("./page.htlm", "there is no file ./page.htlm"),
         ("missing.doc", "there is no file missing.doc"),
         ("missing.jsonl.gz", "there is no file missing.jsonl.gz"),
+        ("my folder/missing.docx", "there is no file my folder/missing.docx"),
+        ("folder/not there.md", "there is no file folder/not there.md"),
     ],
 )
 def test_a_path_is_not_translated_as_a_text(copied: Project, text: str, error: str) -> None:

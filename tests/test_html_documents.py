@@ -189,6 +189,11 @@ def test_pages_name_the_direction_of_the_target_language(page: str, language: st
     assert document.with_translations([]).decode() == expected
 
 
+def test_an_empty_line_ends_a_unit() -> None:
+    page = "<p>Dear Ms. Smith,<br><br>a man is here<br> <br>two dogs run<br>in the snow</p>"
+    assert units(page, "a.html") == ["Dear Ms. Smith,", "a man is here", "two dogs run<1/>in the snow"]
+
+
 HOSTILE = ["<", "<%", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>", "<p>x<li>", '<a "<a" ']
 
 

@@ -221,6 +221,12 @@ def test_emphasis_goes_with_chinese_words_though_no_space_is_beside_it() -> None
     assert put_back("请**点**我。", ("Click me.", links("1-0", "2-1"))) == "**Click** me."
 
 
+def test_emphasis_may_end_inside_of_a_word() -> None:
+    assert put_back("Two **dog**s run.", ("Zwei Hunde rennen.", links("0-0", "1-1", "2-2"))) == "Zwei **Hunde** rennen."
+    assert [mark.role.value for mark in scan("*dog*s, un*frigging*real")] == ["open", "close"]
+    assert not scan("2*3*4 dogs, a*b*c, snake_case_s")
+
+
 def test_a_space_keeps_emphasis_apart_from_a_word_where_markdown_needs_it() -> None:
     text, tgt = 'I say **"yes"** I *do* it.', "我说“好”我做它。"
     of_words = links("0-0", "1-1", "2-3", "3-5", "4-6", "5-7")

@@ -228,6 +228,11 @@ def test_a_translation_that_would_be_something_else_in_yaml_gets_quotes() -> Non
     assert yaml.safe_load(translated("a: one\u00a0\nb: two\n", "a.yml")) == {"a": "ONE\u00a0", "b": "TWO"}
 
 
+def test_a_key_of_properties_may_go_on_in_the_next_line() -> None:
+    source = "long.key\\\n   .name=A dog.\nb\\\r\n A dog\n"
+    assert translated(source, "a.properties").decode() == "long.key\\\n   .name=A DOG.\nb\\\r\n A DOG\n"
+
+
 def test_properties_keep_escapes_and_double_apostrophes() -> None:
     source = "# c\n! d\na=Hello {0}, it''s me\nb : two \\\n   dogs\nc\\ d=\\u00dcber uns\ne=\n"
     assert translated(source, "a.properties", identity).decode() == source

@@ -32,6 +32,7 @@ CONTROL = "Control"
 SAFETY = "Safety"
 JOBS = "Jobs"
 
+_FEW_WORDS = 2  # which may be the name of a file with a space
 _BEAM = ("beam_size", "length_penalty")
 _SEARCH = (*_BEAM, "precision", "sample", "temperature", "top_k", "top_p", "seed", "mbr")
 _CONTROL = ("min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size")
@@ -236,13 +237,16 @@ def check_text(
         raise UserError(f"there is no file {text}")
     if is_folder:
         log.warning("%s is also a folder: its name is taken as the text%s", text, how_to_read and f"; {how_to_read}")
-    elif is_word and (structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)):
+    elif len(text.split()) <= _FEW_WORDS and (
+        structured_suffix(path) or path.suffix.lower() in COMPRESSED or language_of(path)
+    ):
         log.warning("there is no file %s: its name is taken as the text", text)
 
 
 def may_be_path(text: str) -> bool:
     """Tell whether a text may be meant as a path: a sentence or a URL may only end like one."""
-    return len(text.split()) == 1 and "://" not in text
+    is_in_folder = text.partition("/")[1] and os.path.isdir(os.path.dirname(text))  # noqa: PTH112, PTH120 (as above)
+    return (len(text.split()) == 1 or bool(is_in_folder)) and "://" not in text
 
 
 def _is_path(text: str) -> bool:

@@ -100,7 +100,10 @@ def parse_source(text: str, src_lang: str, tgt_lang: str) -> Source:
     given = [part.partition(":") for part in text.split(",")]
     values = {key.strip(): value.strip() for key, _, value in given}
     if not all(colon for _, colon, _ in given) or len(values) < len(given):
-        raise UserError(f"{text}: write a source as key:value, such as tsv:pairs.tsv or src:train.en,tgt:train.de")
+        raise UserError(
+            f"{text}: write a source as key:value, such as tsv:pairs.tsv or src:train.en,tgt:train.de; a path with a "
+            "comma needs a config"
+        )
     values = fill_in(values, {"{src_lang}": src_lang, "{tgt_lang}": tgt_lang})
     try:
         return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})

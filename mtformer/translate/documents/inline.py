@@ -25,7 +25,7 @@ class Kind(Enum):
         OPEN: begins a stretch that the CLOSE of its pair ends.
         CLOSE: ends it.
         POINT: stands inside a sentence, such as an image.
-        LINE: breaks a line; it is a BREAK where a sentence ends, and a POINT elsewhere.
+        LINE: breaks a line; it is a BREAK where a sentence ends, or beside another, and a POINT elsewhere.
         BREAK: separates sentences.
     """
 
@@ -247,7 +247,9 @@ def _breaks(tokens: Sequence[Token]) -> list[int]:
         if isinstance(token, Mark):
             between.append((place, token.kind))
         elif token.text.strip() or place == len(tokens):
-            separating = (Kind.LINE, Kind.BREAK) if ends_sentence(before, token.text) else (Kind.BREAK,)
+            n_lines = sum(kind is Kind.LINE for _, kind in between)  # an empty line ends a paragraph
+            is_end = n_lines > 1 or ends_sentence(before, token.text)
+            separating = (Kind.LINE, Kind.BREAK) if is_end else (Kind.BREAK,)
             breaks += [at for at, kind in between if kind in separating]
             between, before = [], token.text
     return breaks

@@ -28,7 +28,8 @@ _YAML_TAG = "tag:yaml.org,2002:"
 _YAML_TEXT = (None, "!", f"{_YAML_TAG}str")  # the tags of scalars that are text
 _YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
 _PROPERTY = re.compile(
-    r"^\ufeff?+[ \t\f]*+(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)",
+    r"^\ufeff?+[ \t\f]*+(?![#!\s])(?:\\\r?\n[ \t\f]*+|\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*"
+    r"(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)",
     re.MULTILINE,
 )
 # An argument of ICU that chooses one of several messages, up to its first message.

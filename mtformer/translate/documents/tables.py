@@ -80,6 +80,8 @@ def _columns(header: Sequence[str], settings: DocumentSettings) -> tuple[list[in
         )
     found = []
     for name in settings.columns:
+        if header.count(name) > 1:
+            raise UserError(f"{settings.name} has several columns {name}: give the number of one, from 1 on")
         if name in header:
             found.append(header.index(name))
         elif name.isdecimal() and 1 <= int(name) <= len(header):

@@ -255,17 +255,20 @@ def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterato
     """Yield the mark if it is emphasis in CommonMark: beside a word, neither inside a word nor alone.
 
     A mark between signs, or between Chinese words, which no spaces separate, closes the open emphasis of its kind, or
-    else opens one if another such mark follows, but not before closing punctuation.
+    else opens one if another such mark follows, but not before closing punctuation. A star inside of a word may only
+    close it: *dog*s.
     """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
     closes = not before.isspace() and (_is_word(before) or not _is_word(after))
     is_between_signs = not _is_word(before) and not _is_word(after)
     is_between_words = text[start] != "_" and re.search(f"[{CHARACTER_WORDS}]", before + after)
-    if opens and closes and (is_between_signs or is_between_words):
+    is_inside_word = text[start] != "_" and before.isalpha() and after.isalpha() and not is_between_words
+    if opens and closes and (is_between_signs or is_between_words or is_inside_word):
         last = next((mark for mark in reversed(marks) if mark.name == text[start:end]), None)
         closes = last is not None and last.role is Role.OPEN
-        opens = not closes and not after.startswith(CLOSING_PUNCTUATION) and text.find(text[start:end], end) >= 0
+        may_open = not is_inside_word and not after.startswith(CLOSING_PUNCTUATION)
+        opens = not closes and may_open and text.find(text[start:end], end) >= 0
     if opens != closes:
         yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
 
