@@ -5,9 +5,10 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import yaml
@@ -51,16 +52,19 @@ _SYNTAX = re.compile(r"<[^<>]*>|!?\[|\](?:\([^()]*\)|\[[^\[\]]*\])?|[*_~`]+")  #
 _BESIDE = 1000  # characters beside a line break that show whether a sentence ends there
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ESCAPED = frozenset("_*[](){}#+-.!~`")  # characters that may lose their backslash and get it again
-# What is replaced by a tag: line breaks inside a sentence, footnotes, links of wikis, attributes, formulas, other
-# characters with a backslash, and links to definitions.
+# What is replaced by a tag: images, line breaks inside a sentence, footnotes, links of wikis, attributes, formulas,
+# other characters with a backslash, and links to definitions.
 _REFERENCE = re.compile(
-    rf"(?P<break>(?<! ){_HARD_BREAK.pattern}|(?i:<br\s*/?>))"
+    r"!\[(?P<alt>[^\[\]]+)\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"
+    rf"|(?P<break>(?<! ){_HARD_BREAK.pattern}|(?i:<br\s*/?>))"
     r"|(?P<kept>\[\^[^\[\]]+\]|!?\[\[[^\[\]]+\]\](?!\()|\{:?\s*(?:[.#]|[\w-]+=)[^{}]*\}"
     r"|\$\$[^$]+\$\$|\$(?=[^\s$])[^$`]*(?<=[^\s$])\$(?!\w))"
     rf"|(?P<escape>{_ESCAPE.pattern})"
     r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
     r"|(?P<start>!?\[)(?P<text>(?!\^)(?:[^\[\]]|\[[^\[\]]*+\])++)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
+_IMAGE = "!["  # what an image begins with
+_IN_IMAGE = Writer(" / ", lambda text, format: re.sub(r"[][|]", r"\\\g<0>", text))
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 _START_OF_LINE = re.compile(rf"(?P<break>{_HARD_BREAK.pattern})(?![ \t>])(?P<start>{_BLOCK_START.pattern})")
 
@@ -191,11 +195,13 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     tokens: list[Text] = []
     found: list[BlockUnit] = []
     unit, is_cell, n_inside = "", level in _CELLS, 0  # the hard breaks inside of sentences
+    pieces: list[tuple[int, int]] = []  # of the unit: where they start in it and in the text
     for number, (begin, end) in enumerate(spans):
         is_end = number + 1 == len(spans)
         following = end if is_end else spans[number + 1][0]
         if not is_end and _LAST_BACKSLASH.search(text, begin, end):
             end = begin + len(text[begin : end - 1].rstrip())
+        pieces.append((len(unit), max(begin, start)))
         unit += text[max(begin, start) : end]
         gap = text[end:following]
         is_hard = _HARD_BREAK.match(gap) is not None
@@ -204,11 +210,16 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
                 written = unit.replace("\\|", "|") if is_cell else unit
                 # Characters that always have a backslash can get it in a translation.
                 escaped = _ESCAPED.intersection(_ESCAPE.findall(written)).difference(_ESCAPE.sub("", written))
-                tagged, marks = _tagged(written, references, escaped)
+                tagged, marks = _tagged(written, references, escaped, pieces if written == unit else ())
+                yield from _descriptions(text, marks)
                 guarded = partial(_guarded, unit, is_cell=is_cell, escaped=escaped)
-                found.append(BlockUnit(len(tokens), len(tokens) + 1, tagged, marks or None, guarded, is_escaped=False))
-            tokens += [Text(unit), Text(gap)]
-            unit = ""
+                if any(map(str.isalpha, tagged)):
+                    place = len(tokens)
+                    found.append(BlockUnit(place, place + 1, tagged, marks or None, guarded, is_escaped=False))
+            # With the descriptions of images in it, where it has no other text.
+            raw = ((pieces[0][1], end),) if len(pieces) == 1 else ()
+            tokens += [Text(unit, raw), Text(gap)]
+            unit, pieces = "", []
         else:
             unit += gap if is_hard else " "
             n_inside += is_hard
@@ -217,6 +228,12 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
         before = text[max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1 : start]
         writer = Writer("\\\n" if is_paragraph and not before else "<br>")
         yield Block((start, spans[-1][1]), tokens, found, writer, _with_lines_of_text)
+
+
+def _descriptions(text: str, marks: Mapping[str, Sequence[Mark]]) -> Iterator[Block]:
+    """Yield the descriptions of the images among the marks of a unit, each of which is a unit of its own."""
+    for span in (part for [mark] in marks.values() for part in mark.raw if not isinstance(part, str)):
+        yield from Block.of(span, [Text(text[slice(*span)])], _IN_IMAGE)
 
 
 def _ends_sentence(before: str, after: str) -> bool:
@@ -233,19 +250,31 @@ def _with_lines_of_text(paragraph: str) -> str:
     return _START_OF_LINE.sub(lambda line: f"{line['break']}{line['start'][:-1]}\\{line['start'][-1]}", paragraph)
 
 
-def _tagged(unit: str, references: frozenset[str], escaped: frozenset[str]) -> tuple[str, dict[str, Sequence[Mark]]]:
+def _tagged(
+    unit: str, references: frozenset[str], escaped: frozenset[str], pieces: Sequence[tuple[int, int]]
+) -> tuple[str, dict[str, Sequence[Mark]]]:
     """Replace text that must not be translated, such as footnotes and names of definitions, by tags.
 
     Args:
         unit: the text.
         references: the names of the definitions.
         escaped: the characters that lose their backslash.
+        pieces: where the pieces of the unit start in it and in the text of the document; none if it is not as there.
     """
     marks: dict[str, Sequence[Mark]] = {}
 
     def tag(match: re.Match[str]) -> str:
         number = len(marks) + 1
         label = match["label"] or match["text"] or ""
+        if match["alt"]:
+            first, last = (bisect_right(pieces, place, key=itemgetter(0)) for place in match.span("alt"))
+            if match.string is not unit or first != last or not first:
+                return match[0]
+            of_unit, of_text = pieces[first - 1]
+            span = (match.start("alt") - of_unit + of_text, match.end("alt") - of_unit + of_text)
+            after = unit[match.end("alt") : match.end()]
+            marks[f"<{number}/>"] = [Mark(Kind.POINT, (_IMAGE, span, after))]
+            return f"<{number}/>"
         if match["ticks"] or (match["escape"] and match["escape"][1] in escaped):
             return match[0]
         if match["break"]:
