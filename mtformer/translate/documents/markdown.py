@@ -195,13 +195,13 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
     tokens: list[Text] = []
     found: list[BlockUnit] = []
     unit, is_cell, n_inside = "", level in _CELLS, 0  # the hard breaks inside of sentences
-    pieces: list[tuple[int, int]] = []  # of the unit: where they start in it and in the text
+    parts: list[tuple[int, int]] = []  # of the unit: where they start in it and in the text
     for number, (begin, end) in enumerate(spans):
         is_end = number + 1 == len(spans)
         following = end if is_end else spans[number + 1][0]
         if not is_end and _LAST_BACKSLASH.search(text, begin, end):
             end = begin + len(text[begin : end - 1].rstrip())
-        pieces.append((len(unit), max(begin, start)))
+        parts.append((len(unit), max(begin, start)))
         unit += text[max(begin, start) : end]
         gap = text[end:following]
         is_hard = _HARD_BREAK.match(gap) is not None
@@ -210,16 +210,16 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
                 written = unit.replace("\\|", "|") if is_cell else unit
                 # Characters that always have a backslash can get it in a translation.
                 escaped = _ESCAPED.intersection(_ESCAPE.findall(written)).difference(_ESCAPE.sub("", written))
-                tagged, marks = _tagged(written, references, escaped, pieces if written == unit else ())
+                tagged, marks = _tagged(written, references, escaped, parts if written == unit else ())
                 yield from _descriptions(text, marks)
                 guarded = partial(_guarded, unit, is_cell=is_cell, escaped=escaped)
                 if any(map(str.isalpha, tagged)):
                     place = len(tokens)
                     found.append(BlockUnit(place, place + 1, tagged, marks or None, guarded, is_escaped=False))
             # With the descriptions of images in it, where it has no other text.
-            raw = ((pieces[0][1], end),) if len(pieces) == 1 else ()
+            raw = ((parts[0][1], end),) if len(parts) == 1 else ()
             tokens += [Text(unit, raw), Text(gap)]
-            unit, pieces = "", []
+            unit, parts = "", []
         else:
             unit += gap if is_hard else " "
             n_inside += is_hard
@@ -251,7 +251,7 @@ def _with_lines_of_text(paragraph: str) -> str:
 
 
 def _tagged(
-    unit: str, references: frozenset[str], escaped: frozenset[str], pieces: Sequence[tuple[int, int]]
+    unit: str, references: frozenset[str], escaped: frozenset[str], parts: Sequence[tuple[int, int]]
 ) -> tuple[str, dict[str, Sequence[Mark]]]:
     """Replace text that must not be translated, such as footnotes and names of definitions, by tags.
 
@@ -259,7 +259,7 @@ def _tagged(
         unit: the text.
         references: the names of the definitions.
         escaped: the characters that lose their backslash.
-        pieces: where the pieces of the unit start in it and in the text of the document; none if it is not as there.
+        parts: where the parts of the unit start in it and in the text of the document; none if it is not as there.
     """
     marks: dict[str, Sequence[Mark]] = {}
 
@@ -267,10 +267,10 @@ def _tagged(
         number = len(marks) + 1
         label = match["label"] or match["text"] or ""
         if match["alt"]:
-            first, last = (bisect_right(pieces, place, key=itemgetter(0)) for place in match.span("alt"))
+            first, last = (bisect_right(parts, place, key=itemgetter(0)) for place in match.span("alt"))
             if match.string is not unit or first != last or not first:
                 return match[0]
-            of_unit, of_text = pieces[first - 1]
+            of_unit, of_text = parts[first - 1]
             span = (match.start("alt") - of_unit + of_text, match.end("alt") - of_unit + of_text)
             after = unit[match.end("alt") : match.end()]
             marks[f"<{number}/>"] = [Mark(Kind.POINT, (_IMAGE, span, after))]
