@@ -154,6 +154,8 @@ ORDINALS = [  # languages, a text, and what its slots stand for in the translati
     ("en-fr", "the 1980s", ["1980"]),
 ]
 SIGNS = [
+    ("en-de", "(5), [3] and ($1.50), f(5), a[3] (see 5)", ["(5)", "[3]", "(1,50\N{NO-BREAK SPACE}$)", "5", "3", "5"]),
+    ("en-de", "1 in 10,000, 1 of 2, a 1 man", ["1", "10.000", "1", "2"]),
     ("en-de", "A man pays $-12.50 or €-3.", ["-12,50\N{NO-BREAK SPACE}$", "-3\N{NO-BREAK SPACE}€"]),
     ("de-en", "Er zahlt €-3 und -€3.", ["€-3", "-€3"]),
     ("en-de", "It is ≈ 2.5 and ≠ 3, >= 5 and < 1,000 m, x = 5", ["≈ 2,5", "≠ 3", ">= 5", "< 1.000 m", "= 5"]),
@@ -183,7 +185,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
     ("de-en", "1.200 x 600 x 18 mm, 3 Tsd. Euro", ["1,200 x 600 x 18 mm", "3,000 euros"]),
     ("en-de", "+45 °C, ±2, ~500, <18 and 100+ men, 5 + 3", ["+45 °C", "±2", "~500", "<18", "100+", "5", "3"]),
     ("de-en", "Ruf 0171 1111.5 an", ["0171", "1111.5"]),
-    ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "10", "1"]),
+    ("en-de", "Rule 1: no. Gate 1, page 1 of 10, 1 dog and 1.", ["1", "1", "1", "10", "1"]),
     ("en-de", "The scores are 11, 12, 13.5, 14 and 20.", ["11, 12, 13,5, 14", "20"]),
     ("de-en", "3 × 4,99 €, 2 x 5 EUR, 3 × 4 m, 2x 30 $", ["3 ×", "€4.99", "2 x", "5 EUR", "3 × 4 m", "2x", "$30"]),
     ("de-en", "1½ Mio. Hunde, ½ Mrd. €, 2¾ Millionen, ⅓ Mio.", ["1½ million", "€½ billion", "2¾ million", "⅓"]),
@@ -206,7 +208,7 @@ AMOUNTS = [  # languages, a text, and what its slots stand for in the translatio
 CODES = (  # one slot each
     "(030) 123-4567|(030) 12345-0|030 12345-0|0171 1234567|0171/123 45 67|+49 (0)30 1234-5678|2.10.3-beta.1|10^6|1e-5|"
     "0x1F|3f2a9c1|foo_bar|VIII|2024-05-06T07:08:09Z|AA:BB:CC:11:22:33|550e8400-e29b-41d4-a716-446655440000|localhost:3000|"
-    "06 12 34 56 78|+33 6 12 34 56 78|%1$s|221b|12a|48°51′30″ N|2° 17.5' W|§ 8|§§ 8a|§ 8(2)(b)|"
+    "06 12 34 56 78|+33 6 12 34 56 78|%1$s|221b|12a|48°51′30″ N|2° 17.5' W|#2025Goals|@anna|§ 8|§§ 8a|§ 8(2)(b)|"
     "Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name|config.yaml|v2.3.1-beta|example.com:8080/a?b=1|"
     "example.org/a_(b)|https://example.org/a_(b).c|{price:.2f} €|{price} $|%d%%|%APPDATA%|__name__|./build/*.o|"
     "~/.bashrc|/usr/local/bin|src/main.rs|Ctrl+Alt+Del|Strg+C|--max-size=4|10.1000/182|arXiv:1706.03762v2|B-MW 1234|"
@@ -497,6 +499,7 @@ def test_a_code_has_one_slot(code: str) -> None:
         "at 9a.m.",
         "le 24e, 5d, 80er and 3rd",
         "It is 37° 15 minutes later.",
+        "C# and/or F#, #1, er/sie -- and",
     ],
 )
 def test_what_looks_like_a_code_is_none(text: str) -> None:

@@ -32,10 +32,11 @@ class SlotMaker {
       if (kind === "names") names.push(written);
       if (free[kind].length) {
         const slot = free[kind].shift();
-        originals.set(slot, written);
-        fillings.set(slot, this.written(entity));
-        slotted += text.slice(place, start) + slot + (/['’]$/.test(number) ? " " : ""); // French "2 millions d'"
-        place = start + written.length;
+        const [before, after] = bracketsAround(text, entity, place);
+        originals.set(slot, before + written + after);
+        fillings.set(slot, before + this.written(entity) + after);
+        slotted += text.slice(place, start - before.length) + slot + (/['’]$/.test(number) ? " " : ""); // "2 millions d'"
+        place = start + written.length + after.length;
       } else if (written.search(SLOT) === 0) return null;
       else isFull = true;
     }
@@ -144,6 +145,13 @@ class SlotMaker {
     const [small, capitalized] = [word.toLowerCase(), word[0] + word.slice(1).toLowerCase()];
     return count(word) >= word.length && Math.min(count(small), count(capitalized)) >= Math.max(2, word.length - 1);
   }
+}
+
+/** The brackets around an entity that contain nothing else, and begin neither before a place nor a call. */
+function bracketsAround(text, { start, text: written }, place) {
+  const [before, after] = [text.slice(Math.max(place, start - 1), start), text[start + written.length] ?? ""];
+  const isCall = isAlphanumeric(text[start - 2] ?? " ");
+  return ["()", "[]"].includes(before + after) && !isCall ? [before, after] : ["", ""];
 }
 
 /** The names inside of sentences that the model has to spell and a translation lacks: mtformer/text/lost_names.py. */

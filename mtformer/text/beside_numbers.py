@@ -6,7 +6,7 @@ from mtformer.text.codes import CURRENCY, GAP, LATIN, PLACEHOLDER
 from mtformer.text.languages import decimal_and_group
 
 # Currencies.
-_SIGN, _DOLLAR = "[$€£¥￥₹₽₩₺₴₪]", r"[A-Z]{1,2}\$"  # US$
+_SIGN, _DOLLAR = "[$€£¥￥₹₽₩₺₴₪₿₫₱]", r"[A-Z]{1,2}\$"  # US$
 _ATTACHED_SIGNS, _OPERATORS = "-−–+±~≈<>≤≥", "±≈<>≤≥=≠"  # the second ones, also with a space
 SIGNS = f"{_ATTACHED_SIGNS}{_OPERATORS}!"
 _ANY_SIGN = rf"(?:[{_ATTACHED_SIGNS}]|(?:[<>!=]=|[{_OPERATORS}]) )"
@@ -65,7 +65,9 @@ ATTACHED = re.compile(  # 5k, £2.5k, $100K, 4.5M people, 100+, 3 × €5
     rf"[kKMBT](?![{LATIN}$€£'’&]|-[A-Za-z]|\.[A-Za-z0-9])|\+(?![\w+(])|{GAP}[x×](?={GAP}{_SIGN}?\d)"
 )
 NO_PLAIN_SPACE = re.compile("[\u00a0\u2009\u202f]| 0")
-ALONE = re.compile(r"(?:[,:;!?)\]，：；！？）]|[.。]?$)(?!\d)")  # what follows a 1 that is no article
+ALONE = re.compile(  # what follows a 1 that is no article; also 1 in 10
+    rf"(?:[,:;!?)\]，：；！？）]|[.。]?$| (?:of|in|out|to|von|aus|auf|bis)(?![{LATIN}]))(?!\d)"
+)
 
 # Numbers that are no quantities keep their points: those of sections and figures, which follow words such as these, and
 # those of versions, which follow names: PyTorch 2.13, HTTP/1.1 and, inside of a sentence, Ubuntu 22.04.

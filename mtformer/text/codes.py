@@ -33,6 +33,7 @@ _NAME_BEFORE = "|".join(rf"(?<=[A-Z\u00c0-\u00de][a-z\u00df-\u024f]{{{n}}} )" fo
 _CODES = {
     "URL": rf"(?:https?://|www\.|HTTPS?://|WWW\.){_IN_URL}+",
     "e-mail": rf"(?<![{LATIN}.+-])[{LATIN}.+-]+@[{LATIN}-]+(?:\.[{LATIN}-]+)+",
+    "handle": rf"(?<![{LATIN}&/.+-])[@#](?=[0-9_]*[A-Za-z])[A-Za-z0-9_]+(?![{LATIN}@]|[.-][A-Za-z])",  # also #hashtag
     "domain": rf"{_START}(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()}){_END}"
     rf"(?::[0-9]{{2,5}}(?![0-9]))?(?:[/?#]{_IN_URL}*)?",
     "placeholder": rf"(?:{PLACEHOLDER})(?:%%|{GAP}(?:[€£¥]|\$(?![\w{{])|°[CF](?![{LATIN}])))?|%%",  # {price} €, %d%%
@@ -59,7 +60,7 @@ _CODES = {
     rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}{_TAIL_END}",  # 3D
     "formula": rf"{_START}(?:(?=[A-Za-z()]{{1,6}}[{_LOW}])[A-Z](?:[A-Za-z{_LOW}]|\([A-Za-z{_LOW}]+\))*[{_HIGH}]*"  # CO₂
     rf"|(?<![0-9])(?<![0-9]\s)[A-Za-z]{{1,2}}[{_HIGH}{_LOW}]+){_TAIL_END}",  # x², but not of 5 m²
-    "number with letters": rf"{_START}[0-9]+-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*{_END}",  # 12345-AB, but not 90-PS-Motor
+    "number with letters": rf"{_START}[0-9]+(?:/[0-9]+)?-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*{_END}",  # 12-AB
     "house": rf"{_START}[0-9]{{1,4}}[a-c]{_END}(?!\.?m)",  # 221b, but not 9a.m. and French 24e
     "section": rf"§§? ?[0-9]+[a-z]?(?:\([0-9]*[a-z]*\))*{_END}",
     "coordinate": rf"{_START}[0-9]{{1,3}}° ?[0-9]{{1,2}}(?:[.,][0-9]+)?['’′]"  # 48°51′30″ N

@@ -81,7 +81,7 @@ FOUND = re.compile(
     rf"|(?P<short>{SHORT_MYRIADS})|(?P<number>{MYRIADS})|(?P<unclear>{UNCLEAR_MYRIADS})|(?P<plain>{PLAIN}))"
 )
 _MAY_BE_FOUND = re.compile(  # in what FOUND matches
-    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞{SMALL_DIGITS}@%{{_]|[IVX]{{2}}|[/+][A-Za-z.]|--[a-z]|://|www\.|WWW\.|\.[A-Za-z]"
+    rf"\d|{SLOT.pattern}|[¼-¾⅐-⅞{SMALL_DIGITS}@#%{{_]|[IVX]{{2}}|[/+][A-Za-z.]|--[a-z]|://|www\.|WWW\.|\.[A-Za-z]"
 )
 FEW_VALUES = ("2", "3", "4")
 

@@ -215,15 +215,23 @@ def with_slots(
             continue
         names += [entity.text] * (entity.kind == NAME)
         if free[entity.kind]:
-            slot = free[entity.kind].pop(0)
-            originals[slot], fillings[slot] = entity.text, entity.written_for(src_lang, tgt_lang)
-            parts += [text[place : entity.start], entity.with_slot(slot)]
-            place = entity.end
+            slot, [before, after] = free[entity.kind].pop(0), ("", "") if bare else _brackets(text, entity, place)
+            originals[slot] = before + entity.text + after
+            fillings[slot] = before + entity.written_for(src_lang, tgt_lang) + after
+            parts += [text[place : entity.start - len(before)], entity.with_slot(slot)]
+            place = entity.end + len(after)
         elif entity.text in SLOTS:
             return None
         else:
             is_full = True
     return Slotted("".join([*parts, text[place:]]), originals, fillings, names, is_full) if fillings else None
+
+
+def _brackets(text: str, entity: Entity, start: int) -> Sequence[str]:
+    """Return the brackets around an entity that contain nothing else, and begin neither before ``start`` nor a call."""
+    before, after = text[max(start, entity.start - 1) : entity.start], text[entity.end : entity.end + 1]
+    is_call = text[entity.start - 2 : entity.start - 1].isalnum()
+    return (before, after) if before + after in ("()", "[]") and not is_call else ("", "")
 
 
 def places_for_slots(text: str, language: str, n_tokens: Callable[[str], int]) -> set[int]:
