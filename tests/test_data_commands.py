@@ -139,11 +139,14 @@ def test_fetch_leaves_no_files_where_a_source_cannot_be_read_or_a_file_is_in_the
 ) -> None:
     (tmp_path / "text.en").write_text("a\nb\n")
     (tmp_path / "text.de").write_text("c\n")
-    broken = project.mtformer(
-        "data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path / "new" / "out"
-    )
-    assert (broken.status, "not parallel line by line" in broken.stderr) == (2, True)
-    assert [*(tmp_path / "new").rglob("*")] == [tmp_path / "new" / "out"]
+    (tmp_path / "mine").mkdir()
+    for name in ("new", "mine"):
+        broken = project.mtformer(
+            "data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path / name
+        )
+        assert (broken.status, "not parallel line by line" in broken.stderr) == (2, True)
+    assert not (tmp_path / "new").exists()  # but a folder that was there before stays
+    assert [*(tmp_path / "mine").iterdir()] == []
     (tmp_path / "text.de").write_text("c\nd\n")
     unnameable = tmp_path / "newer" / ("x" * 300)
     too_long = project.mtformer("data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", unnameable)

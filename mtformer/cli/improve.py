@@ -38,4 +38,4 @@ def improve(
     command = shlex.join(["mtformer", "train", str(config), *(part for each in settings for part in ("--set", each))])
     request = run.Request(load_config(config, settings), command, output, monolingual, size, budget)
     columns = options.terminal_columns()
-    options.print_result(run.forecast(request, columns) if plan else run.improve(request).to_text())
+    options.print_result(run.forecast(request, columns) if plan else run.improve(request).to_text(columns))

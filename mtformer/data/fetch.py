@@ -55,15 +55,21 @@ def fetch(text: str, src_lang: str, tgt_lang: str, folder: Path) -> list[Fetched
     sources = pinned([parse_source(text, src_lang, tgt_lang) for text in _with_splits(text, src_lang, tgt_lang)])
     planned = [(source, _files(source, src_lang, tgt_lang, folder)) for source in sources]
     done = [_is_complete(source, files) for source, files in planned]
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
-    for (source, files), is_done in zip(planned, done, strict=True):
-        if is_done:
-            log.info("%s and %s are complete already", files.src, files.tgt)
-        else:
-            _write(ParallelText([source], src_lang, tgt_lang), source, files)
+    try:
+        for (source, files), is_done in zip(planned, done, strict=True):
+            if is_done:
+                log.info("%s and %s are complete already", files.src, files.tgt)
+            else:
+                _write(ParallelText([source], src_lang, tgt_lang), source, files)
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):  # there are files in it
+                folder.rmdir()
     return [files for _, files in planned]
 
 

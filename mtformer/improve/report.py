@@ -73,8 +73,8 @@ class Report:
             "test": {name: [score.to_dict() for score in scores] for name, scores in self.test.items()},
         }
 
-    def to_text(self) -> str:
-        """Show the stages in a table, the scores on the test set, and the commands."""
+    def to_text(self, columns: int | None = None) -> str:
+        """Show the stages in a table of at most so many columns, the scores on the test set, and the commands."""
         rows = [
             [
                 outcome.stage,
@@ -88,7 +88,7 @@ class Report:
             for outcome in self.outcomes
         ]
         header = ["stage", "minutes", "updates", "valid BLEU", "gain", "", ""]
-        blocks = [as_text(header, rows)]
+        blocks = [as_text(header, rows, columns=columns)]
         blocks.append(
             f"{self.minutes:.1f} minutes, {self.multiple:.1f} times the baseline's; {self.steps:,} updates, "
             f"{self.steps / (self.outcomes[0].steps or 1):.1f} times the baseline's"
