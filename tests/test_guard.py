@@ -86,6 +86,7 @@ def german(tokenizer: Tokenizer) -> Guard:
         (SOURCE, "ZWEI GOWWWSSSSSSSSWWWW IM SCHNEE", "repeats itself"),
         ("Number 2021 is here.", "Nummer Nummer 2021 ist hier.", "doubles words"),
         (SOURCE, "Zwei Hunde spielen im Schnee im Schnee.", "doubles words"),
+        ("Have you seen it today?", "Haben Sie Sie es gesehen?", "doubles words"),
         ("Fenfenfen Kwabrin", "Wemaammaa-Mo-Mo-Ko.", "doubles words"),
         ("Write if you have a question write if you have a question", "Auf, wo es es sich ist.", "doubles words"),
         ("no no no no!", "nein " * 9, "repeats itself"),

@@ -100,8 +100,8 @@ class Guard {
   /** Whether a translation has a phrase twice in a row that no grammar wants so, and its source has none like it. */
   doublesWords(source, translation) {
     const wordsOf = this.tgt.has_spaces ? DOUBLED_WORDS : DOUBLED_CHARACTERS;
-    const isDoubled = ({ 1: phrase, groups }) =>
-      this.tgt.has_spaces ? !this.mayBeDoubled(phrase) : groups.before || groups.after;
+    const isDoubled = ({ 0: both, 1: phrase, groups }) =>
+      this.tgt.has_spaces ? both === "Sie Sie" || !this.mayBeDoubled(phrase) : groups.before || groups.after;
     const doubled = Array.from(translation.matchAll(wordsOf)).filter(isDoubled);
     const inSource = Array.from(source.matchAll(this.src.has_spaces ? DOUBLED_WORDS : DOUBLED_ONES));
     if (!this.src.has_spaces || !this.tgt.has_spaces) return doubled.length > 0 && !inSource.length;

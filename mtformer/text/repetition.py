@@ -30,6 +30,7 @@ MAY_DOUBLE = {  # of other languages all words of up to three letters
     "de": "die der das sie ihr wer was zu dem den du mir ja na ha yo jo".split(),
     "fr": "nous vous".split(),
 }
+_NEVER = "Sie Sie"  # unlike sie Sie
 _MOST_LETTERS_DOUBLED = 3
 
 
@@ -71,8 +72,8 @@ def doubles_words(source: str, translation: str, src_lang: str, tgt_lang: str) -
     words = _WORD.findall(translation.casefold())
     if not (n_repeated_pairs(words) or any(a == b for a, b in pairwise(words))):
         return False
-    doubled = (match[1] for match in DOUBLED_WORDS.finditer(translation))
-    phrases = [phrase for phrase in doubled if not _may_be_doubled(phrase.lower(), tgt_lang)]
+    doubled = DOUBLED_WORDS.finditer(translation)
+    phrases = [match[1] for match in doubled if match[0] == _NEVER or not _may_be_doubled(match[1].lower(), tgt_lang)]
     if not src_is_spaced:
         return bool(phrases) and not DOUBLED_ONES.search(source)
     sizes = [_n_words(match[1]) for match in DOUBLED_WORDS.finditer(source)] if phrases else []
