@@ -11,7 +11,16 @@ import pytest
 import yaml
 from conftest import Project, phrasebook_pairs, sentence_pairs, write_pairs
 
-from mtformer.config import Config, LanguagePair, TextFiles, load_config, parse_config, parse_source
+from mtformer.config import (
+    Config,
+    LanguagePair,
+    TextFiles,
+    dump_override,
+    load_config,
+    parse_config,
+    parse_source,
+    valid_run_name,
+)
 from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import check
 from mtformer.data.clean.filters import Filters, Judgement
@@ -97,12 +106,25 @@ def test_the_command_that_trains_on_the_clean_copy_of_two_files_is_printed(tmp_p
     project = Project(tmp_path, tmp_path / "none.yaml")
     files = ("--src", "text.en", "--tgt", "my text", "--to", "de", "--set", "training.max_steps=1")
     assert project.mtformer("train", *files).status == 0  # on the text as it is, with a config of its own
-    fixed = project.mtformer("data", "check", *files, "--fix", "clean copy")
+    fixed = project.mtformer("data", "check", *files, "--fix", "clean: v1.")
     command = fixed.stderr.splitlines()[-1].partition(": mtformer ")[2]
-    assert command.startswith("train --src 'clean copy/text.en' --tgt 'clean copy/my text' --to de --set ")
+    assert command.startswith("train --src 'clean: v1./text.en' --tgt 'clean: v1./my text' --to de --set ")
     trained = project.mtformer(*shlex.split(command))
-    assert (trained.status, trained.stdout) == (0, "runs/clean copy/model.safetensors\n"), trained.stderr
+    assert (trained.status, trained.stdout) == (0, "runs/clean_ v1/model.safetensors\n"), trained.stderr
     assert "stopped at step 1 " in trained.stderr
+
+
+@pytest.mark.parametrize("folder", ["v1. ", "fix: c#", "null", "[a], {b}", "it's", ' .a|"b', "20261130", "a\nb", "..."])
+def test_a_folder_of_any_name_gives_a_run_a_name_that_train_accepts(folder: str) -> None:
+    name = valid_run_name(folder)
+    config = "data: {src_lang: en, tgt_lang: de, train: [{builtin: phrasebook}]}"
+    assert parse_config(config, Path("c.yaml"), [dump_override("run.name", name)]).run.name == name
+
+
+def test_a_run_is_named_after_its_folder_as_nearly_as_possible() -> None:
+    names = ["clean copy", "clean v1.", "a/b: c?", "..."]
+    assert list(map(valid_run_name, names)) == ["clean copy", "clean v1", "a_b_ c_", "run"]
+    assert dump_override("run.name", "clean copy") == "run.name=clean copy"
 
 
 def test_a_slip_is_found_with_its_line_and_its_offset(report: dict[str, Any]) -> None:

@@ -83,6 +83,7 @@ def check(
     """
     from json import dumps
 
+    from mtformer.config import dump_override, valid_run_name
     from mtformer.data.clean.checkup import check as check_text
     from mtformer.data.clean.report import as_config, as_text, write_clean
     from mtformer.data.clean.report import as_json as values_of
@@ -104,7 +105,8 @@ def check(
                 log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
             else:
                 files = options_of_files(source.src, source.tgt, (texts.src_lang, texts.tgt_lang))
-                settings = [part for each in (*(overrides or []), f"run.name={fix.name}") for part in ("--set", each)]
+                named = dump_override("run.name", valid_run_name(fix.name))
+                settings = [part for each in (*(overrides or []), named) for part in ("--set", each)]
                 log.info("to train on the clean text: mtformer train %s %s", files, shlex.join(settings))
     if strict and checkup.n_problems:
         raise typer.Exit(1)

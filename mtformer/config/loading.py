@@ -8,6 +8,7 @@ are text where it has text.
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -130,6 +131,17 @@ def dump_new_config(values: dict[str, Any], overrides: Sequence[str] = ()) -> st
     for override in overrides:
         list(_Document("").override(values, override))
     return yaml.dump(values, Dumper=PlainDumper, sort_keys=False, allow_unicode=True, width=1_000)
+
+
+def dump_override(key: str, text: str) -> str:
+    """Write the override that sets a dotted key to ``text``, in quotes if YAML needs them."""
+    import yaml
+
+    with suppress(UserError):
+        if _Document("").read(text) == text:
+            return f"{key}={text}"
+    quoted = yaml.safe_dump(text, default_style="'", allow_unicode=True, width=10_000)
+    return f"{key}={quoted.strip()}"
 
 
 def _with_heading(problems: list[str]) -> list[str]:

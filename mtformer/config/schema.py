@@ -4,6 +4,7 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 :func:`mtformer.config.resolve` fills in; the run's ``config.yaml`` contains the result.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -263,6 +264,11 @@ class EvalConfig(Section):
 
 
 _NO_NAME = r'/\\<>:"|?*\x00-\x1f'  # characters that no folder's name has on Windows
+
+
+def valid_run_name(name: str) -> str:
+    """Return ``name`` without what ``run.name`` does not allow; ``run`` if nothing is left."""
+    return re.sub(r"^[\s.]+|[\s.]+$", "", re.sub(f"[{_NO_NAME}]", "_", name)) or "run"
 
 
 class RunConfig(Section):
