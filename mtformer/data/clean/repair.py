@@ -27,6 +27,7 @@ _INLINE = "a abbr b big cite code del dfn em font i ins kbd mark q s samp small 
 _TAG = re.compile(  # not the middle of a<b and c>d
     rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>=]*=[^<>]*)?\s*/?>|<!--(?:(?!<!--).)*?-->", re.IGNORECASE
 )
+_PROGRAM = re.compile(r"<(script|style)(?:\s[^<>]*)?>(?:(?!<\1\b).)*?</\1\s*>", re.IGNORECASE)  # which is no text
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
 MAYBE_MARKUP = re.compile("[<&{]")
@@ -63,13 +64,14 @@ Repair = Callable[[str], str]
 
 
 def without_markup(text: str) -> str:
-    """Remove tags of HTML and codes of subtitles, and replace entities by their characters."""
+    """Remove tags of HTML, scripts, styles and codes of subtitles, and replace entities by their characters."""
     if not MAYBE_MARKUP.search(text):
         return text
     found = text
     for _ in range(_MOST_TIMES):
         before = found
-        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, _ENTITY.sub(lambda entity: character_of(entity[0]), found)))
+        found = _PROGRAM.sub(" ", _ENTITY.sub(lambda entity: character_of(entity[0]), found))
+        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, found))
         if found == before:
             break
     return text if found == text else " ".join(found.split())
