@@ -96,6 +96,7 @@ NOISY: list[tuple[str, str, str]] = [
     ("markup", "Stone &amp; wood.", "Stein und Holz."),
     ("markup", "Read <b>this</b> first.", "Lies <b>das</b> zuerst."),
     ("markup", "Read <this> first.", "Lies das zuerst."),
+    ("markup", "<v Tom>Read this first.</v>", "<v Tom>Lies das zuerst.</v>"),
 ]
 
 

@@ -29,7 +29,8 @@ _TAG = re.compile(  # not the middle of a<b and c>d
 )
 _PROGRAM = re.compile(r"<(script|style)(?:\s[^<>]*)?>(?:(?!<\1\b).)*?</\1\s*>", re.IGNORECASE)  # which is no text
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
-_SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}")
+_SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}|</?c(?:\.[\w-]+)*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>")  # the last are times
+_SPEAKER = re.compile(r"(?<![A-Za-z0-9])<v(?:\.[\w.-]+)?\s[^<>]*>|</v>")  # not the middle of a<v and c>d
 MAYBE_MARKUP = re.compile("[<&{]")
 _BREAKS = re.compile("[\v\f\r\x1c-\x1f]+")  # of lines, pages and fields, as word processors and spreadsheets have
 _CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
@@ -71,7 +72,7 @@ def without_markup(text: str) -> str:
     for _ in range(_MOST_TIMES):
         before = found
         found = _PROGRAM.sub(" ", _ENTITY.sub(lambda entity: character_of(entity[0]), found))
-        found = _SUBTITLE_CODE.sub("", _TAG.sub(_space, found))
+        found = _SUBTITLE_CODE.sub("", _SPEAKER.sub(" ", _TAG.sub(_space, found)))
         if found == before:
             break
     return text if found == text else " ".join(found.split())
