@@ -269,6 +269,27 @@ def test_a_validation_set_that_slips_is_a_problem(tmp_path: Path) -> None:
     assert "to 400 are out of alignment: the translations stand 1 line earlier\n" in as_text(checkup)
 
 
+@pytest.mark.parametrize("n_pairs", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_pairs_whose_sides_are_swapped_are_no_slip(tmp_path: Path, n_pairs: int) -> None:
+    """The words and lengths of English and Chinese would say that a pair is misaligned, or that all are."""
+    source = parse_source(f"builtin:phrasebook,size:{n_pairs}", "en", "zh")
+    pairs = list(ParallelText([source], "en", "zh"))
+    is_swapped = np.random.default_rng(1).random(n_pairs) < 0.3
+    is_swapped[-n_pairs // 5 :] = True
+    sides = zip(
+        *(pair[::-1] if swapped else pair for pair, swapped in zip(pairs, is_swapped, strict=True)), strict=True
+    )
+    files = {"src": tmp_path / "a.en", "tgt": tmp_path / "a.zh"}
+    for path, lines in zip(files.values(), sides, strict=True):
+        write(path, lines)
+    data = {"src_lang": "en", "tgt_lang": "zh", "train": [files]}
+    [found] = check(Config.model_validate({"data": data, "tokenizer": QUICK})).sources
+    assert (found.filters.learned is not None) == (n_pairs == 5_000)
+    assert (found.slips, found.has_no_translations) == ([], False)
+    assert found.problems["script"] >= 0.95 * is_swapped.sum()
+    assert found.problems["misaligned"] == 0
+
+
 def test_lines_that_take_turns_do_not_hide_another_order() -> None:
     pairs = [
         pair if n % 2 else SentencePair(pair.src * 2, pair.tgt * 2) for n, pair in enumerate(phrasebook_pairs()[:3_000])

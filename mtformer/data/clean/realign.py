@@ -4,6 +4,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mtformer.data.clean.filters import Filters
 from mtformer.data.clean.learned import MISALIGNED, LearnedRules
 from mtformer.data.clean.line_lengths import MOST_REALIGNED, lengths_of, roughly_aligned
@@ -16,13 +19,16 @@ _AROUND = 1_000  # pairs before and after those that are out of alignment, which
 _MOST_MISALIGNED = 0.5  # share of the pairs of a text that teaches what translations are
 
 
-def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list[Passage]:
+def aligned(
+    part: ParallelText, log_odds: Floats, learned: LearnedRules, is_foreign: NDArray[np.bool_]
+) -> list[Passage]:
     """Find the passages of a text, which is read once more for that if some are out of alignment.
 
     Args:
         part: the text.
         log_odds: of each of its pairs for being misaligned.
         learned: what returns them.
+        is_foreign: which pairs are in other languages than expected; their words do not tell where they belong.
 
     Returns:
         passages that together are the whole text.
@@ -30,6 +36,7 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     Raises:
         UserError: the text cannot be read a second time.
     """
+    log_odds = np.where(is_foreign, 0.0, log_odds)
     passages = find_passages({0: log_odds})
     teaches_little = learned.shares()[MISALIGNED] > _MOST_MISALIGNED
     better = _taught_by_lengths(part, len(log_odds)) if teaches_little else None
@@ -42,7 +49,7 @@ def aligned(part: ParallelText, log_odds: Floats, learned: LearnedRules) -> list
     if end - first > MOST_REALIGNED:
         return passages
     pairs = list(islice(part, first, end))
-    odds = better.misalignment(pairs) if better else log_odds[first:end]
+    odds = np.where(is_foreign[first:end], 0.0, better.misalignment(pairs)) if better else log_odds[first:end]
     found = align(_score_by(better or learned, pairs), odds)
     moved = [Passage(passage.first + first, passage.end + first, passage.shift) for passage in found]
     return merged([Passage(0, first, 0), *moved, Passage(end, len(log_odds), 0)])

@@ -22,6 +22,7 @@ from mtformer.text.pairs import Drops, Example
 
 HELD_OUT = "held_out"
 _EXAMPLES = 3  # of each problem and source
+_FOREIGN = "script", "language"  # the rules that find text in other languages than expected
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,8 @@ class SourceChecker:
         rules = np.concatenate([np.empty(0, dtype=np.int8), *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
         counts = _counts(rules, self.filters.names)
-        alignment = self._alignment(len(rules))
+        foreign = [number for number, name in enumerate(self.filters.names) if name in _FOREIGN]
+        alignment = self._alignment(np.isin(rules, foreign))
         for passage in alignment.passages:
             if passage.shift != 0 and self.use == "train":
                 of_passage = rules[passage.first : passage.end]
@@ -176,17 +178,18 @@ class SourceChecker:
             self._n_exact,
             examples={rule: [example for _, example in found] for rule, found in self._examples.items()},
             slips=slips_of(alignment.passages, lines.tolist()),
-            is_swapped=2 * (counts["language"] + counts["script"]) > len(rules),
+            is_swapped=2 * sum(counts[name] for name in _FOREIGN) > len(rules),
             **alignment._asdict(),
         )
 
-    def _alignment(self, n_pairs: int) -> _Alignment:
+    def _alignment(self, is_foreign: NDArray[np.bool_]) -> _Alignment:
+        n_pairs = len(is_foreign)
         if self._log_odds and self.filters.learned:
-            passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned)
+            passages = aligned(self.part, np.concatenate(self._log_odds), self.filters.learned, is_foreign)
             return _Alignment(passages, MISALIGNED not in self.filters.inactive or len(passages) > 1)
         if not n_pairs or isinstance(self.part, RealignedText):
             return _Alignment([Passage(0, n_pairs, 0)])
         lengths = np.concatenate(self._lengths)
         passages = aligned_by_lengths(lengths)
-        is_unrelated = not any(passage.shift for passage in passages) and are_unrelated(lengths)
+        is_unrelated = not any(passage.shift for passage in passages) and are_unrelated(lengths[~is_foreign])
         return _Alignment(passages, are_surely_aligned(passages, lengths), is_unrelated)
