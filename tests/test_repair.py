@@ -126,6 +126,47 @@ def test_bytes_that_would_become_unusual_letters_are_not_decoded(tmp_path: Path)
     assert decoded(usual, "de", letters) == "Herr Müller hört zu."
 
 
+@pytest.mark.parametrize(
+    ("language", "encoding", "text"),
+    [
+        ("zh", "gb18030", "你在看什么"),
+        ("zh", "gb18030", "我就会重新考虑 谢谢"),
+        ("zh", "gb18030", "一小时以前的那个吗"),
+        ("zh", "gb18030", "为你提供办公室 支付你薪水"),
+        ("zh-TW", "big5", "你在看什麼"),
+    ],
+)
+def test_a_line_is_read_in_one_encoding_though_some_of_it_is_utf8_by_chance(
+    tmp_path: Path, language: str, encoding: str, text: str
+) -> None:
+    (tmp_path / "text").write_bytes(text.encode(encoding))
+    (line,) = read_lines(tmp_path / "text", escape=True)
+    assert decoded(line, language, ANY) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["“你”说：\U0010f7e4您好。", "Müller 你好\U0010f7e4", "こんにちは\U0010f7e3\U0010f7c4", "안녕\U0010f7e3"]
+)
+def test_damaged_utf8_of_a_language_of_many_characters_stays(text: str) -> None:
+    assert decoded(text, "zh", ANY) == text
+
+
+@pytest.mark.parametrize("text", ["什么", "谢谢", "喂", "谁", "为什么?", "4小时前"])
+def test_a_line_that_is_utf8_by_chance_is_read_as_the_lines_that_are_not(text: str) -> None:
+    line = text.encode("gb18030").decode()
+    assert decoded(line, "zh", ANY, by_chance=True) == text
+    assert decoded(text, "zh", ANY, by_chance=True) == text
+    assert decoded(line, "zh", ANY) == line
+    assert decoded(line, "en", ANY, by_chance=True) == line
+
+
+@pytest.mark.parametrize(
+    "text", ["Café", "Müller", "25°", "±3", "π", "Привет", "汤姆·é", "한국", "Ångström", "“é”", "\ud800"]
+)
+def test_utf8_that_is_hardly_so_by_chance_stays(text: str) -> None:
+    assert decoded(text, "zh", ANY, by_chance=True) == text
+
+
 CZECH = [
     f"{who} {when} {what}."
     for who, when, what in product(
@@ -296,3 +337,18 @@ def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path, caplog: pyte
     assert "memory.tmx: 300 pairs kept, 0 of them realigned and 300 repaired; 0 rejected" in caplog.text
     for side, pairs in zip(("en", "de"), zip(*texts, strict=True), strict=True):
         assert (tmp_path / f"clean/memory.{side}").read_text().splitlines() == list(map(without_markup, pairs))
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_fix_decodes_all_lines_of_a_text_in_gb18030(tmp_path: Path, every: int) -> None:
+    """Some of them, or a part of each, are UTF-8 by chance."""
+    pairs = [("谢谢", "Thank you."), ("喂", "Hello?"), ("什么", "What?")]
+    pairs += [(f"你在看{n}个什么", f"What are {n} of you watching?") for n in range(13, 210)]
+    encoded = [src.encode("utf-8" if n % every else "gb18030") for n, (src, _) in enumerate(pairs)]
+    (tmp_path / "a.zh").write_bytes(b"".join(line + b"\n" for line in encoded))
+    (tmp_path / "a.en").write_text("".join(f"{tgt}\n" for _, tgt in pairs))
+    (tmp_path / "config.yaml").write_text("data: {src_lang: zh, tgt_lang: en, train: [{src: a.zh, tgt: a.en}]}\n")
+    checkup = check(load_config(tmp_path / "config.yaml"))
+    assert checkup.sources[0].problems == {"encoding": sum(n % every == 0 for n in range(len(pairs)))}
+    [clean] = write_clean(checkup, tmp_path / "clean")
+    assert list(ParallelText([clean], "zh", "en")) == pairs

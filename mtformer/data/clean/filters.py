@@ -14,8 +14,17 @@ import numpy as np
 from mtformer.config import FILTERS, DataConfig, LanguagePair
 from mtformer.data.clean.language import LanguageTest
 from mtformer.data.clean.learned import CORRUPTIONS, FEWEST_PAIRS, LearnedRules
-from mtformer.data.clean.repair import Change, Letters, Repair, decoded, repaired, without_markup
-from mtformer.data.clean.rules import PairRule, pair_rules
+from mtformer.data.clean.repair import (
+    Change,
+    Letters,
+    Repair,
+    are_partly_utf8,
+    decoded,
+    read_again,
+    repaired,
+    without_markup,
+)
+from mtformer.data.clean.rules import PairRule, is_damaged, pair_rules
 from mtformer.data.clean.seen import HashSet, HeldOut, ManyTargets, exact_key, near_key, repeated
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.clean.words import Floats
@@ -86,6 +95,7 @@ class Filters:
         self._learned: LearnedRules | None = None
         self._spellings: tuple[Spelling, Spelling] | None = None
         self._letters = Letters(()), Letters(())
+        self._by_chance = False, False  # whether lines of a side may be UTF-8 by chance
         self._inactive: dict[str, str] = {}
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
@@ -115,6 +125,9 @@ class Filters:
             return
         pairs = _composed(sample_of(sample))
         log.info("%s: learning to tell bad pairs from good ones, on %s", self._languages, counted(len(pairs), "pair"))
+        self._by_chance = are_partly_utf8(pair.src for pair in pairs), are_partly_utf8(pair.tgt for pair in pairs)
+        if any(self._by_chance):
+            self._all_pair_rules["encoding"] = partial(_are_damaged, self._languages, self._by_chance)
         plain = _apply(self._all_pair_rules, pairs, [None] * len(pairs))
         usable = [pair for pair, rule in zip(pairs, plain, strict=True) if rule is None]
         self._letters = Letters(pair.src for pair in usable), Letters(pair.tgt for pair in usable)
@@ -163,9 +176,9 @@ class Filters:
         """Return a pair after all possible repairs, and the repairs."""
         self.learn()
         by_side = []
-        sides = zip(self._languages, self._letters, self._spellings or (None, None), strict=True)
-        for language, letters, spelling in sides:
-            decode = partial(decoded, language=language, letters=letters)
+        sides = zip(self._languages, self._letters, self._by_chance, self._spellings or (None, None), strict=True)
+        for language, letters, by_chance, spelling in sides:
+            decode = partial(decoded, language=language, letters=letters, by_chance=by_chance)
             repairs: dict[str, Repair] = {"encoding": decode, "markup": without_markup}
             by_side.append(repairs | ({DIACRITICS: spelling.repair} if spelling else {}))
         return repaired(pair, by_side)
@@ -210,6 +223,18 @@ class Filters:
 def _composed(pairs: Iterable[SentencePair]) -> list[SentencePair]:
     """Return pairs with composed letters (NFC), as tokenizers read them: the same words as those of other pairs."""
     return [SentencePair(*(unicodedata.normalize("NFC", side) for side in pair)) for pair in pairs]
+
+
+def _are_damaged(languages: LanguagePair, by_chance: Sequence[bool], pairs: Sequence[SentencePair]) -> list[bool]:
+    """Apply the rule ``encoding`` where lines may be UTF-8 by chance, which no rule can tell from a pair alone."""
+    return [
+        is_damaged(pair)
+        or any(
+            may_be and read_again(side, language) != side
+            for side, language, may_be in zip(pair, languages, by_chance, strict=True)
+        )
+        for pair in pairs
+    ]
 
 
 def _is_misspelled(spellings: tuple[Spelling, Spelling], pairs: Sequence[SentencePair]) -> list[bool]:

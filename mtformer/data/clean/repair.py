@@ -12,7 +12,7 @@ from ftfy import fix_encoding
 from ftfy.badness import is_bad
 from ftfy.fixes import fix_c1_controls
 
-from mtformer.text.languages import base_language
+from mtformer.text.languages import base_language, letters_of
 from mtformer.text.lines import bytes_of, without_escapes
 from mtformer.text.marks import character_of
 from mtformer.text.pairs import SentencePair
@@ -37,9 +37,13 @@ _CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
 # Letters of two bytes, such as "ü" and "ą", read as Windows-1250; in a word, which has no capital there.
 _READ_AS_1250 = re.compile(f"(?<=[a-z])[ĂÄĹ][{_CONTINUED}]|[ĂÄĹ][ĄĽŁŚśŠŞŤŹŻŽ](?=[a-z])")
 _TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
-_OF_MANY_CHARACTERS = ("euc_jp", "cp932", "cp949", "cp950", "gb18030")  # most of which are rare in any text
+_OF_MANY_CHARACTERS = {"euc_jp", "cp932", "cp949", "cp950", "gb18030"}  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
+_LEAST_OTHERS = 0.01  # of the lines beyond ASCII, which are not UTF-8, for others to be so by chance
+_LOWEST_BYTE = 0xA1  # of frequent characters in code pages of many; most words in UTF-8 have lower bytes, too
+_LATIN_WORD = re.compile("[A-Za-z][^\0-\x7f]|[^\0-\x7f][A-Za-z]")  # with diacritics: "Café"
+_ASCII = re.compile("[\0-\x7f]+")
 _MOST_TIMES = 4  # that a text may have been escaped
 _KANA = re.compile("[\u3041-\u30fe]")
 _CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be; others write Windows-1252
@@ -102,14 +106,30 @@ def _letters_beyond_ascii(text: str) -> list[str]:
     return [] if text.isascii() else [each for each in text.lower() if not each.isascii() and each.isalpha()]
 
 
-def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
-    """Read bytes in the encoding that a language had before Unicode; return the text and the encoding, None if none."""
+def _by_chance(text: str, language: str) -> str:
+    """Return the letters that a language does not have, but its code page of many characters makes: "ʲô" of 什么."""
+    if not _OF_MANY_CHARACTERS.isdisjoint(_code_pages(language)):
+        others = re.sub(f"[{letters_of(language)}]", "", text)
+        return "".join(each for each in others if _is_letter(each) and min(each.encode()) >= _LOWEST_BYTE)
+    return ""
+
+
+def _is_letter(character: str) -> bool:
+    """Tell letters, their marks and their modifiers from other characters."""
+    return character.isalpha() or "\u0100" <= character < "\u2000"
+
+
+def _code_pages(language: str) -> list[str]:
+    """Return the encodings that a language had before Unicode."""
     code_pages = _CODE_PAGES.get(base_language(language), ["cp1252"])
     if _TRADITIONAL.search(language):
-        code_pages = ["cp950"]
-    elif "Latn" in language and code_pages == ["cp1251"]:  # Serbian
-        code_pages = ["cp1250"]
-    for code_page in code_pages:
+        return ["cp950"]
+    return ["cp1250"] if "Latn" in language and code_pages == ["cp1251"] else code_pages  # Serbian
+
+
+def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
+    """Read bytes in the encoding that a language had before Unicode; return the text and the encoding, None if none."""
+    for code_page in _code_pages(language):
         with suppress(UnicodeDecodeError):
             text = raw.decode(code_page)
             if code_page != "euc_jp" or _KANA.search(text):  # else, they may be half-width letters
@@ -117,13 +137,35 @@ def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
     return None
 
 
-def decoded(text: str, language: str, letters: Letters) -> str:
+def are_partly_utf8(texts: Iterable[str]) -> bool:
+    """Tell whether some lines of a text are not UTF-8, so that others may be so by chance."""
+    are_utf8 = [without_escapes(text) == text for text in texts if not text.isascii()]
+    return are_utf8.count(False) > _LEAST_OTHERS * len(are_utf8)
+
+
+def read_again(text: str, language: str) -> str:
+    """Read a line that is UTF-8 by chance in the code page of its language: "лл" as 谢谢. Other lines stay."""
+    beyond_ascii = _ASCII.sub("", text)
+    if not beyond_ascii or beyond_ascii != _by_chance(text, language) or _LATIN_WORD.search(text):
+        return text
+    read = _read_in_code_page(text.encode(), language)
+    is_usual = read and re.fullmatch(f"[{letters_of(language)}]+", _ASCII.sub("", read[0]))
+    return read[0] if read and is_usual else text
+
+
+def decoded(text: str, language: str, letters: Letters, *, by_chance: bool = False) -> str:
     """Undo that UTF-8 was read in another encoding, once or several times, or Windows-1252 as Latin-1.
 
     Control characters that break lines become spaces, as when the text is tokenized.
 
-    Bytes that are not UTF-8 are read in the encoding that Windows had for a language before Unicode. If most characters
+    Lines that are not UTF-8 are read in the encoding that Windows had for a language before Unicode. If most characters
     beyond ASCII are UTF-8, the others are damaged and stay; so do those that would become unusual letters: "Dvoøák".
+
+    Args:
+        text: the text.
+        language: its language.
+        letters: those that are usual in its corpus.
+        by_chance: whether it may be UTF-8 by chance alone, as other lines are not.
     """
     text = _BREAKS.sub(" ", text)
     if text.isascii():
@@ -132,12 +174,16 @@ def decoded(text: str, language: str, letters: Letters) -> str:
     if n_escaped:
         raw = bytes_of(text)
         read = _read_in_code_page(raw, language)
-        if not read or 2 * n_escaped < sum(byte > 0x7F for byte in raw):
+        if not read:
             return text
         found, code_page = read
-        if code_page not in _OF_MANY_CHARACTERS and not letters.are_usual(found):
+        n_others = n_escaped + len(_by_chance(text, language).encode())
+        is_usual = code_page in _OF_MANY_CHARACTERS or letters.are_usual(found)
+        if 2 * n_others < sum(byte > 0x7F for byte in raw) or not is_usual:
             return text
         text = found
+    elif by_chance:
+        text = read_again(text, language)
     text = fix_encoding(text)
     if _READ_AS_1250.search(text):
         with suppress(UnicodeError):
