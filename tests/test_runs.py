@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from conftest import Project
 from faults import unreadable
 
 from mtformer.bundle.format import load_bundle
+from mtformer.config import load_config
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training.run import clear
@@ -302,3 +304,12 @@ def test_metrics_are_read_up_to_where_a_run_is_writing(tmp_path: Path) -> None:
     folder.metrics.mkdir()
     with pytest.raises(UserError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
         Journal(folder.metrics).read()
+
+
+def test_a_moved_run_is_resumed_by_a_command_that_names_its_place_whatever_yaml_makes_of_it(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "#1" / "[a b]")
+    run.path.mkdir(parents=True)
+    run.config.write_text("data: {src_lang: en, tgt_lang: de, train: [{builtin: phrasebook}]}\nrun: {name: demo}\n")
+    _, _, config, *settings = shlex.split(run.resume_command)
+    loaded = load_config(Path(config), [each for each in settings if each != "--set"])
+    assert RunFolder.of(loaded).path == run.path.resolve()

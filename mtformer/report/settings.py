@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
+from mtformer.config import dump_override
 from mtformer.report.elements import Html, element, facts, markup, muted, table
 from mtformer.report.test_set import TranslatedTestSet
 from mtformer.runs.contents import METRIC_NAMES, Contents
@@ -144,7 +145,7 @@ def commands(run: Contents) -> list[str]:
     n_processes = int(machine.get("processes", 1))
     processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
     train = ["mtformer", "train", str(home / run.name / run.folder.config.name)]
-    train += ["--set", f"run.dir={home}", "--set", f"run.name={again}", *processes]
+    train += ["--set", dump_override("run.dir", str(home)), "--set", dump_override("run.name", again), *processes]
     return [
         *([f"# with {own}"] if own else []),
         shlex.join(["pip", "install", *packages]),

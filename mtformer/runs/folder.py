@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import yaml
 
 from mtformer.bundle.peek import is_exported
-from mtformer.config import Config, LanguagePair
+from mtformer.config import Config, LanguagePair, dump_override
 from mtformer.support import fast_yaml
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import disk_errors, read_errors, sync, write_atomically
@@ -201,7 +201,8 @@ class RunFolder:
         command, place = ["mtformer", "train", self.config.as_posix()], self.path.resolve()
         with suppress(UserError):
             if RunFolder.of(self.read_config(Config)).path.resolve() != place:
-                command += ["--set", f"run.dir={place.parent.as_posix()}", "--set", f"run.name={place.name}"]
+                named = {"run.dir": place.parent.as_posix(), "run.name": place.name}
+                command += (part for key, name in named.items() for part in ("--set", dump_override(key, name)))
         return shlex.join(command)
 
     @property
