@@ -219,6 +219,21 @@ def test_a_disk_that_cannot_be_written_is_told_in_a_sentence(target_on_small_dis
     assert target.is_untouched()
 
 
+def test_a_folder_that_cannot_get_its_name_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target(tmp_path, "folder")
+    rename = Path.replace
+
+    def fail_for_new(path: Path, to: Path) -> Path:
+        if to == target.path and (path / "part").read_text() == NEW:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "replace", fail_for_new)
+    with pytest.raises(MtformerError, match="No space left"):
+        target.write(lambda path: path.write_text(NEW))
+    assert target.is_untouched()
+
+
 def test_a_file_where_a_folder_is_needed_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for write in (write_atomically, write_folder_atomically):

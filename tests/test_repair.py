@@ -342,7 +342,7 @@ def test_fix_tells_the_units_of_a_line_of_tmx_apart(tmp_path: Path, caplog: pyte
 @pytest.mark.parametrize("every", [1, 5])
 def test_fix_decodes_all_lines_of_a_text_in_gb18030(tmp_path: Path, every: int) -> None:
     """Some of them, or a part of each, are UTF-8 by chance."""
-    pairs = [("谢谢", "Thank you."), ("喂", "Hello?"), ("什么", "What?")]
+    pairs = [("谢谢", "Thank you."), ("喂", "Hello?"), ("什么", "What?")] if every == 1 else []
     pairs += [(f"你在看{n}个什么", f"What are {n} of you watching?") for n in range(13, 210)]
     encoded = [src.encode("utf-8" if n % every else "gb18030") for n, (src, _) in enumerate(pairs)]
     (tmp_path / "a.zh").write_bytes(b"".join(line + b"\n" for line in encoded))

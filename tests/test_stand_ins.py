@@ -157,8 +157,8 @@ def test_no_number_stands_in_for_a_term(characters: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("It is -5 degrees now.", "It is -5 Grad now."),
-        ("It is minus 5 degrees now.", "It is -5 Grad now."),
+        ("It is -5 degrees now.", "It is -5 degrees now."),
+        ("It is minus 5 degrees now.", "It is -5 degrees now."),
         ("It fell by −3.5 % now.", "It fell by −3,5 % now."),
         ("It costs -$5.50 now.", "It costs -5,50\u00a0$ now."),
         ("It costs $5-$10 now.", "It costs $5-$10 now."),

@@ -112,6 +112,7 @@ def test_html_in_quotations_and_items_leaves_their_signs_in_place(text: str, wan
         ('[One](x){ .big } and ![two](y){ width="3" }.\n', '[ONE](x){ .big } AND ![TWO](y){ width="3" }.\n'),
         ("A man ![A dog](a.png) runs.\n", "A MAN ![A DOG](a.png) RUNS.\n"),
         ('![one](a_(b).png "x")\\\nTwo.\n\n![a](b) ![c](d)\n', '![ONE](a_(b).png "x")\\\nTWO.\n\n![A](b) ![C](d)\n'),
+        ("See ![Tom \\* dog & cat](a) it.\n", "SEE ![TOM \\* DOG & CAT](a) IT.\n"),
         ("| ![one](a) two | b |\n|---|---|\n", "| ![ONE](a) TWO | B |\n|---|---|\n"),
         ("> See\n> ![one\n> two](a.png) here\n> ![x](y)!\n", "> SEE ![ONE TWO](a.png) HERE ![X](y)!\n"),
         ("See [[a dog]], [[b|two]] or ![[c.png]] here.\n", "SEE [[a dog]], [[b|two]] OR ![[c.png]] HERE.\n"),

@@ -24,7 +24,7 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.contents import gather
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
@@ -465,6 +465,24 @@ def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> Non
     assert trainer.state.best_scores == [(40, 1, 8), (30, 1.5, 6)]
     kept = [path.name for path in list_checkpoints(trainer.folder.checkpoints)]
     assert kept == ["step-000012", "step-000008", "step-000006"]
+
+
+def test_a_checkpoint_that_is_damaged_during_a_validation_is_saved_again(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=2, validate_every=2)
+    folder = trainer.folder.checkpoints
+
+    class DamagingValidator(ScriptedValidator):
+        def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
+            with (list_checkpoints(folder)[0] / "tensors.safetensors").open("r+b") as file:
+                file.seek(-1, os.SEEK_END)
+                file.write(b"x")
+            return super().validate(model, ranks)
+
+    trainer.validator = DamagingValidator([(3, 10)])
+    trainer.fit()
+    saved = newest_checkpoint(folder)
+    assert saved is not None
+    assert saved.state["best"] == [10, 3, 2]
 
 
 # Interrupted and resumed

@@ -8,10 +8,11 @@ const LONGEST_BEFORE_NUMBER = 5; // characters: " EUR ", " US$ "
 const LONGEST_SIGN = 5; // characters: " >= ", with the one before
 const LONGEST_NAMED = 60; // characters
 const [NOON, DAY] = [12 * 60, 24 * 60]; // minutes
+const IS_WHOLE = /^\p{Nd}+$/u;
 const BETWEEN_TIMES = /^ ?[\-–—] ?$/;
 const OTHER_ELSEWHERE = ["月", "折"]; // 8折 is 20% off
 const FEW_VALUES = ["2", "3", "4"];
-const LOOSE_UNITS = ["clock", "doz", "ft", "°", "CNY"]; // mtformer/text/unit_words.py
+const LOOSE_UNITS = ["clock", "doz"]; // mtformer/text/unit_words.py
 const UNITS_OF_TIME = ["h", "min", "s"];
 const PARTS_OF_HOURS = ["15", "30", "45", "90", "1.5", "1,5"]; // half an hour
 const CURRENCIES = { US$: "$", USD: "$", EUR: "€", "¥": "JPY" };
@@ -72,7 +73,7 @@ function amounts(text, start, number, language, values = [valueOf(number)]) {
   const attached = matchAt(ATTACHED, text, end);
   const [found] = attached ?? (before ? null : matchAt(AFTER, text, past)) ?? [""];
   const word = before || found ? null : unitWord(text, past, language);
-  const after = word ?? (language.false_units.includes(strip(found)) ? "" : found);
+  const after = word ?? (IS_WHOLE.test(number) && language.false_units.includes(strip(found)) ? "" : found);
   const first = start - before.length;
   const [operator] = SIGN_BEFORE.exec(text.slice(Math.max(0, first - LONGEST_SIGN), first)) ?? [""];
   const sign = operator || (minus ? "" : minusBefore(text, start, end));
@@ -167,8 +168,8 @@ function modulo(number, divisor) {
 function findOrdinals(text, { ordinals }) {
   if (!ordinals) return [];
   ordinals.regExp ??= inJavaScript(ordinals.pattern);
-  return Array.from(text.matchAll(ordinals.regExp), ({ 0: written, index, groups: { ordinal, clear, decade } }) => {
-    return { start: index, text: written, kind: "many", number: ordinal ?? clear ?? decade, ordinal: { isDecade: decade !== undefined } };
+  return Array.from(text.matchAll(ordinals.regExp), ({ 0: written, index, groups: { ordinal, other, clear, decade } }) => {
+    return { start: index, text: written, kind: "many", number: ordinal ?? other ?? clear ?? decade, ordinal: { isDecade: decade !== undefined } };
   });
 }
 

@@ -30,8 +30,9 @@ function writtenFor(given, srcLanguage, tgtLanguage) {
     text = inAscii(text);
   }
   text = text.replace(/^[\-–]?(?=[.,]\p{Nd})/u, "0"); // .5
-  const thousands = `\\p{Nd}{1,3}(?:[${src.group} \\u00a0\\u2009\\u202f]\\p{Nd}{3})+`;
-  const match = new RegExp(`^(?<whole>(?:1:)?${thousands}|${thousands}:1|(?:\\p{Nd}+:)*\\p{Nd}+)(?<decimals>[${src.point}]\\p{Nd}+)?$`, "u").exec(text);
+  const group = `[${src.group} \\u00a0\\u2009\\u202f]`;
+  const [thousands, rounded] = [`\\p{Nd}{1,3}(?:${group}\\p{Nd}{3})+`, `\\p{Nd}{1,3}(?:${group}\\p{Nd}{3})*${group}[05]00`];
+  const match = new RegExp(`^(?<whole>${thousands}|1:${rounded}|${rounded}:1|(?:\\p{Nd}+:)*\\p{Nd}+)(?<decimals>[${src.point}]\\p{Nd}+)?$`, "u").exec(text);
   if (!match || srcBase === UNDETERMINED || IP_ADDRESS.test(text)) return text;
   const { whole, decimals = "" } = match.groups;
   return whole.replace(/[^\p{Nd}:]/gu, tgt.group) + decimals.replace(src.point, tgt.point);

@@ -57,7 +57,8 @@ class SlotMaker {
   /** Whether the target language has the same unit, or month: see mtformer/text/entities.py. */
   suits({ text, number = "", date, ordinal, unit }) {
     if (date) return this.tgt.dates !== null && (Boolean(date.day) || !this.tgt.dates.declines);
-    if (ordinal) return this.tgt.ordinals !== null && (!ordinal.isDecade || this.tgt.ordinals.decade !== null);
+    const { ordinals } = this.tgt;
+    if (ordinal) return ordinals !== null && (ordinal.isDecade ? ordinals.decade !== null : !ordinals.gendered.includes(number));
     if (unit) return unit in this.tgt.unit_words.written;
     return this.tgt.has_latin_units || !number || !LATIN_UNIT.test(text.replace(number, "").replace(MINUS, ""));
   }
@@ -264,10 +265,11 @@ function filledTokens(tokens, fillings) {
   return tokens.map((token) => token.replace(ORDINAL_SLOT, ordinal).replace(SPACED_SLOT, take));
 }
 
-/** The ending of an English ordinal number that is right for it: 1th becomes 1st; none if it has one. */
+/** The ending that is right for a number: 1th becomes 1st; none if it has one, as 1990er. */
 function englishEnding(number, ending) {
-  if (!TAKES_ENDING.test(number)) return ending;
-  if (!/\p{Nd}$/u.test(number)) return "";
+  const isDigit = /\p{Nd}$/u.test(number);
+  if (!TAKES_ENDING.test(number) || (isDigit && ending === "er")) return ending;
+  if (!isDigit) return "";
   return number.at(-2) === "1" ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[number.at(-1)] ?? "th");
 }
 

@@ -201,11 +201,18 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
     with disk_errors(path), _new_folder(path) as temporary:
         write(temporary)
         _finish(temporary, durable=durable)
+        removed = _temporary(path, secrets.token_hex(4))
         if path.is_dir():
-            remove_folder(path)
-        replace(temporary, path)
+            replace(path, removed)
+        try:
+            replace(temporary, path)
+        except OSError:
+            if removed.is_dir():
+                replace(removed, path)
+            raise
         if durable:
             sync(path.parent)
+        shutil.rmtree(removed, ignore_errors=True)
         _remove_unfinished(path)
 
 

@@ -37,10 +37,11 @@ _CODES = {
     "domain": rf"{_START}(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL}|{_TOP_LEVEL.upper()}){_END}"
     rf"(?::[0-9]{{2,5}}(?![0-9]))?(?:[/?#]{_IN_URL}*)?",
     "placeholder": rf"(?:{PLACEHOLDER})(?:%%|{GAP}(?:[€£¥]|\$(?![\w{{])|°[CF](?![{LATIN}])))?|%%",  # {price} €, %d%%
-    "file": rf"{_START}[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
+    "file": rf"(?<![{LATIN}./-])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*"
+    rf"\.(?:{_EXTENSION}|{_EXTENSION.upper()})(?![{LATIN}])",
     "path": rf"(?<![{LATIN}.~*/<\\-])(?:(?:~|\.{{1,2}})/|/[A-Za-z0-9_.*-]+/)(?:[A-Za-z0-9_.*-]+/)*"
     r"(?:[A-Za-z0-9_*-]|\.(?=[A-Za-z0-9*]))+",  # ~/.bashrc, /etc/hosts
-    "option": r"(?<!\S)--[a-z0-9]+(?:(?:-[a-z0-9]+)+(?:=[^\s,;]+)?|=[^\s,;]+)(?<![.!?])",  # --max-size=5
+    "option": r"(?<!\S)--[a-z0-9]+(?:-[a-z0-9]+)*=[^\s,;]+(?<![.!?])",  # --max-size=5
     "keys": rf"{_START}(?:Ctrl|Alt|Shift|Cmd|Strg|Win)(?:\+(?:[A-Z][a-z]+|[A-Z0-9]))+{_END}",
     "DOI": rf"{_START}(?:10\.[0-9]{{4,9}}/[A-Za-z0-9._;()/:-]*[A-Za-z0-9]"
     rf"|arXiv:[0-9]{{4}}\.[0-9]{{4,5}}(?:v[0-9]+)?){_END}",

@@ -66,7 +66,8 @@ _PHONE = (  # +49 170 1234567, (030) 123-4567, +49 (0)30 1234-5678, 0171/123 45 
     r"|(?<![\d.,:/-])0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}|-\d){0,4}(?!\d|[.,:/-]\d)"
     r"|(?:\+\d{1,3} ?|(?<![\d.,:/-])(?<!\d[ .])0)[1-9](?:[ .]\d{2}){4}(?!\d|[ .,:/-]\d)"  # 06 12 34 56 78
 )
-_SCALE = r"1[:：]\d{1,3}(?:[.,]\d{3})+|\d{1,3}(?:[.,]\d{3})+[:：]1"
+_ROUND = r"\d{1,3}(?:[.,]\d{3})*[.,][05]00"  # unlike the 1:43.210 of a race
+_SCALE = rf"1[:：]{_ROUND}|{_ROUND}[:：]1"
 _TIME = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2}(?:[.,]\d{1,3})?|\.\d{1,3})?"  # also 1:43.21, but not John 3:16,17
 # Not within 1,000.5 where the 1 belongs to something else, as in v1,000.5.
 _NUMBER_START = rf"(?:(?<![A-Za-z_\d])|(?<=(?<![{LATIN}])(?:{CURRENCY})))(?<!\d[.,])"
@@ -248,7 +249,7 @@ def _amounts(text: str, start: int, number: str, value: str, language: str) -> I
     past = dash.end() if dash else end
     after = ATTACHED.match(text, end) or (None if before else AFTER.match(text, past))
     word = None if before or after else find_unit_word(text, past, language)
-    if after and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
+    if after and number.isdigit() and after[0].strip() in FALSE_UNITS.get(base_language(language), ()):
         after = None
     first = start - len(before[0]) if before else start
     if before and before["minus"]:

@@ -67,8 +67,9 @@ def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
         text = text.translate(AS_ASCII)
     (src_point, src_group), (tgt_point, tgt_group) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
     text = re.sub(r"^[-–]?(?=[.,]\d)", "0", text)  # .5
-    grouped = rf"\d{{1,3}}(?:[{re.escape(src_group)} \u00a0\u2009\u202f]\d{{3}})+"
-    whole = rf"(?:1:)?{grouped}|{grouped}:1|(?:\d+:)*\d+"
+    group = rf"[{re.escape(src_group)} \u00a0\u2009\u202f]"
+    grouped, rounded = rf"\d{{1,3}}(?:{group}\d{{3}})+", rf"\d{{1,3}}(?:{group}\d{{3}})*{group}[05]00"
+    whole = rf"{grouped}|1:{rounded}|{rounded}:1|(?:\d+:)*\d+"  # of scales, round numbers: 1:43.210 is a time
     match = re.fullmatch(rf"(?P<whole>{whole})(?P<decimals>{re.escape(src_point)}\d+)?", text)
     if match is None or base_language(src_lang) == UNDETERMINED or IP_ADDRESS.fullmatch(text):
         return text

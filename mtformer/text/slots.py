@@ -40,10 +40,10 @@ _LETTERS = r"A-Za-z\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff"  # of languages that
 MERGED = re.compile(rf"(?=((?:{SLOT.pattern}|\d[.,:'’]?){SLOT.pattern}|{SLOT.pattern}[.,:'’]?\d))")
 GLUED = re.compile(rf"(?=([{_LETTERS}]{SLOT.pattern}|{SLOT.pattern}[{_LETTERS}]+))")
 ENDING = re.compile(
-    rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|er?|mal|fach)"
+    rf"{SLOT.pattern}(?:s|st|nd|rd|th|[ap]m|h|x|[ckm]?[gml]|t|[kM]?[VW]|e|ern?|mal|fach)"
 )  # 3rd, 5km, 80er
-ORDINAL_SLOT = re.compile(rf"({SLOT.pattern})(st|nd|rd|th)(?![a-z])")
-TAKES_ENDING = re.compile(r"\d(?:st|nd|rd|th)?$")
+ORDINAL_SLOT = re.compile(rf"({SLOT.pattern})(st|nd|rd|th|er(?=n?(?![a-z])))(?!(?<!er)[a-z])")
+TAKES_ENDING = re.compile(r"\d(?:st|nd|rd|th|er)?$")
 _NEAR = 20  # characters around a slot that tell whether it is glued
 _SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
 _WORDS_SHARE = 0.5
@@ -156,10 +156,10 @@ def _put(fillings: Mapping[str, str], texts: Iterable[str]) -> list[str]:
 
 
 def _ordinal_ending(number: str, ending: str) -> str:
-    """Return the ending of an English ordinal number that is right for it: 1th becomes 1st; none if it has one."""
-    if number[-1:].isdigit():
+    """Return the ending that is right for a number: 1th becomes 1st; none if it has one, as 1990er."""
+    if number[-1:].isdigit() and ending != "er":
         return ordinal_ending(number, "en")
-    return "" if TAKES_ENDING.search(number) else ending
+    return ending if number[-1:].isdigit() or not TAKES_ENDING.search(number) else ""
 
 
 def readable(text: str, meanings: Mapping[str, str]) -> str:

@@ -10,8 +10,8 @@ from mtformer.text.codes import GAP
 from mtformer.text.languages import base_language, is_written_with_spaces
 
 _WITH_CAPITALIZED_NOUNS = "de"  # which careless text does not capitalize
-# Those that a translation may write otherwise, as 8 pm, 24 or °C, and that are something else after numbers in words.
-LOOSE_UNITS = ("clock", "doz", "ft", "°", "CNY")
+# Those that a translation may write otherwise, as 8 pm or 24, and that are left to the model after numbers in words.
+LOOSE_UNITS = ("clock", "doz")
 _AFTER_ONE = "(?<=1)(?<![0-9.,]1)"
 _NO_TIME = "(?<!(?<![0-9.,])[0-2][0-9][0-5][0-9](?= hours))"  # at 1800 hours
 UNIT_IN_COMPOUND = re.compile("(?<=[0-9])-(?P<word>[A-Za-z]+)(?P<hyphen>-?)")  # a 20-minute walk

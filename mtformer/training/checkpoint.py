@@ -30,6 +30,7 @@ from mtformer.runs.checkpoints import (
     Checkpoint,
     checkpoint_digest,
     list_checkpoints,
+    load_checkpoint,
     step_of,
     tensors_below,
 )
@@ -153,12 +154,21 @@ def save_checkpoint(
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
-    path = _checkpoint_path(folder, state)
+    path = _checkpoint_path(folder, state["step"])
     tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
     if updater.ranks.is_first:
         _write(path, tensors, state)
         remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
     return path
+
+
+def is_intact(folder: Path, step: int) -> bool:
+    """Tell whether the checkpoint of a step is below ``folder`` as it was written."""
+    try:
+        load_checkpoint(_checkpoint_path(folder, step), with_tensors=False)
+    except UserError:
+        return False
+    return True
 
 
 def save_state(folder: Path, state: dict[str, Any], *, keep_last: int, keep_steps: Collection[int] = ()) -> None:
@@ -167,7 +177,7 @@ def save_state(folder: Path, state: dict[str, Any], *, keep_last: int, keep_step
     Raises:
         MtformerError: the disk is full or cannot be written; the checkpoint is as it was.
     """
-    path = _checkpoint_path(folder, state)
+    path = _checkpoint_path(folder, state["step"])
     write_text(path / STATE, _state_json(path, state))
     remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
 
@@ -226,8 +236,8 @@ def _write(path: Path, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> 
     write_folder_atomically(path, write)
 
 
-def _checkpoint_path(folder: Path, state: Mapping[str, Any]) -> Path:
-    return folder / f"step-{state['step']:06d}"
+def _checkpoint_path(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:06d}"
 
 
 def _state_json(path: Path, state: dict[str, Any]) -> str:

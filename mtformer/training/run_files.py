@@ -170,13 +170,14 @@ class RunFiles:
         if self._ranks.is_first:
             for journal in (self._journal, self.samples):
                 journal.sync()  # the lines of a step that is never repeated
-        values = asdict(state)
-        folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
-        if self._saved is None or self._saved["step"] != state.step:
-            if self._ranks.is_first or is_sharded(self._updater.model):
+        values, shared = asdict(state), is_sharded(self._updater.model)
+        if values != self._saved and (self._ranks.is_first or shared):
+            folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
+            has_tensors = self._saved is not None and self._saved["step"] == state.step and not shared
+            if has_tensors and checkpoint.is_intact(folder, state.step):
+                checkpoint.save_state(folder, values, keep_last=keep_last, keep_steps=keep_steps)
+            else:
                 checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last, keep_steps=keep_steps)
-        elif self._saved != values and self._ranks.is_first:
-            checkpoint.save_state(folder, values, keep_last=keep_last, keep_steps=keep_steps)
         self._saved = values
 
     def save_snapshot(self, step: int) -> None:

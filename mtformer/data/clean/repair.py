@@ -27,7 +27,10 @@ _INLINE = "a abbr b big cite code del dfn em font i ins kbd mark q s samp small 
 _TAG = re.compile(  # not the middle of a<b and c>d
     rf"<(/?)({_ELEMENTS.replace(' ', '|')})(?:\s[^<>=]*=[^<>]*)?\s*/?>|<!--(?:(?!<!--).)*?-->", re.IGNORECASE
 )
-_PROGRAM = re.compile(r"<(script|style)(?:\s[^<>]*)?>(?:(?!<\1\b).)*?</\1\s*>", re.IGNORECASE)  # which is no text
+_PROGRAM = re.compile(  # which is no text
+    r"<(script|style)(?P<attributes>\s[^<>]*)?>(?P<inside>(?:(?!<\1\b).)*?)</\1\s*>", re.IGNORECASE
+)
+_OF_PROGRAMS = re.compile(r"[{};=]|\w\(")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}\d?|#\d{2,6}|#x[0-9A-Fa-f]{2,5});")
 _SUBTITLE_CODE = re.compile(r"\{\\[^{}]+\}|</?c(?:\.[\w-]+)*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>")  # the last are times
 _SPEAKER = re.compile(r"(?<![A-Za-z0-9])<v(?:\.[\w.-]+)?\s[^<>]*>|</v>")  # not the middle of a<v and c>d
@@ -40,7 +43,7 @@ _TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
 _OF_MANY_CHARACTERS = {"euc_jp", "cp932", "cp949", "cp950", "gb18030"}  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
-_LEAST_OTHERS = 0.01  # of the lines beyond ASCII, which are not UTF-8, for others to be so by chance
+_LEAST_OTHERS = 0.5  # of the lines beyond ASCII, which are not UTF-8, for others to be so by chance
 _LOWEST_BYTE = 0xA1  # of frequent characters in code pages of many; most words in UTF-8 have lower bytes, too
 _LATIN_WORD = re.compile("[A-Za-z][^\0-\x7f]|[^\0-\x7f][A-Za-z]")  # with diacritics: "Café"
 _ASCII = re.compile("[\0-\x7f]+")
@@ -75,7 +78,7 @@ def without_markup(text: str) -> str:
     found = text
     for _ in range(_MOST_TIMES):
         before = found
-        found = _PROGRAM.sub(" ", _ENTITY.sub(lambda entity: character_of(entity[0]), found))
+        found = _PROGRAM.sub(_without_program, _ENTITY.sub(lambda entity: character_of(entity[0]), found))
         found = _SUBTITLE_CODE.sub("", _SPEAKER.sub(" ", _TAG.sub(_space, found)))
         if found == before:
             break
@@ -100,6 +103,11 @@ class Letters:
     def are_usual(self, text: str) -> bool:
         """Tell whether all letters beyond ASCII in a text are usual; also if there were too few to know."""
         return not self._are_known or self._usual.issuperset(_letters_beyond_ascii(text))
+
+
+def _without_program(element: re.Match[str]) -> str:
+    """Leave an element that contains no program, as in a text about the <style> element and its end, </style>."""
+    return " " if element["attributes"] or _OF_PROGRAMS.search(element["inside"]) else element[0]
 
 
 def _letters_beyond_ascii(text: str) -> list[str]:

@@ -6,6 +6,7 @@ The pipeline for markup reads Markdown itself, so a unit is a stretch of the sou
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
 from operator import itemgetter
@@ -18,6 +19,7 @@ from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer, ends_sentence
 from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
+from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 if TYPE_CHECKING:
@@ -64,7 +66,6 @@ _REFERENCE = re.compile(
     r"|(?P<start>!?\[)(?P<text>(?!\^)(?:[^\[\]]|\[[^\[\]]*+\])++)\](?:\[(?P<label>[^\[\]]*)\])?(?!\()"
 )
 _IMAGE = "!["  # what an image begins with
-_IN_IMAGE = Writer(" / ", lambda text, format: re.sub(r"[][|]", r"\\\g<0>", text))
 _BLOCK_START = re.compile(r"(?:[-+*>]|#{1,6}|\d{1,9}[.)])(?=\s)")
 _START_OF_LINE = re.compile(rf"(?P<break>{_HARD_BREAK.pattern})(?![ \t>])(?P<start>{_BLOCK_START.pattern})")
 
@@ -233,7 +234,11 @@ def _paragraph(text: str, spans: list[Span], level: str, references: frozenset[s
 def _descriptions(text: str, marks: Mapping[str, Sequence[Mark]]) -> Iterator[Block]:
     """Yield the descriptions of the images among the marks of a unit, each of which is a unit of its own."""
     for span in (part for [mark] in marks.values() for part in mark.raw if not isinstance(part, str)):
-        yield from Block.of(span, [Text(text[slice(*span)])], _IN_IMAGE)
+        written = text[slice(*span)]
+        special = "".join(map(re.escape, {*"[]|", *_ESCAPE.findall(written)}))
+        escape = partial(re.sub, f"[{special}]", r"\\\g<0>")
+        for block in plain_block(span, _ESCAPE.sub(r"\1", written), escape):
+            yield replace(block, writer=Writer(" / "))
 
 
 def _ends_sentence(before: str, after: str) -> bool:
