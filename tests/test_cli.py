@@ -446,6 +446,20 @@ def test_a_file_named_as_text_is_refused_with_what_to_do(trained: Project, tmp_p
     assert "extract the text" in result.stderr and f"use --input {table}" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "--model", "a", "--model=b", "A dog."],
+        ["eval", "--src", "a", "--ref", "b", "--src", "c", "--ref", "d"],
+    ],
+)
+def test_an_option_for_one_file_is_not_given_twice(project: Project, arguments: list[str]) -> None:
+    result = project.mtformer(*arguments)
+    assert (result.status, result.stdout) == (2, "")
+    told = "--model is given 2 times, but takes one PATH" if "explain" in arguments else "--src is given 2 times"
+    assert f"Error: {told}" in result.stderr
+
+
 @pytest.mark.parametrize("texts", [["train.en"], ["a", "--compare", "train.en"]])
 def test_explain_takes_a_sentence_and_no_file(trained: Project, texts: list[str]) -> None:
     result = trained.mtformer("explain", *texts)
@@ -617,8 +631,10 @@ def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
 def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     settings = ("--set", "run.name=named", "--set", "data.max_length=200")
     assert project.mtformer("train", project.config, *settings).status == 0
+    record = (project.folder / "runs/named/config.yaml").read_bytes()
     again = project.mtformer("train", project.config, *settings, "--set", "training.learning_rate=0.1")
     assert again.status == 0
+    assert (project.folder / "runs/named/config.yaml").read_bytes() == record
     assert "learning_rate" not in again.stderr
     assert re.search(r"runs/named is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
     [command] = re.findall(r"raise that limit: mtformer (.*); --fresh", again.stderr)

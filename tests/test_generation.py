@@ -294,7 +294,7 @@ def test_the_table_of_thresholds_fits_a_terminal(tmp_path: Path) -> None:
         (["select", "scored", "--share", "0"], "--share 0: a share is above 0 and at most 1"),
         (["select", "scored", "--share", "nan"], "--share nan: a share is above 0 and at most 1"),
         (["select", "scored", "--share", "1.1"], "--share 1.1: a share is above 0 and at most 1"),
-        (["select", "scored", "--min-score", "nan"], "--min-score nan: a score is a finite number"),
+        (["select", "scored", "--min-score", "nan"], "--min-score nan: a score is from 0 to 1"),
         (
             ["backtranslate", "--input", "-", "--shard", "1/2", "--output", "o", "--model", "scored"],
             "--shard needs --input with a file",

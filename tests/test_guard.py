@@ -616,6 +616,13 @@ def test_a_text_whose_translation_stays_empty_is_copied_with_a_note() -> None:
     assert options.min_length == 5
 
 
+def test_a_second_attempt_keeps_a_minimum_length() -> None:
+    options = SearchConfig().updated(min_length=30)
+    again = stricter(options, "a b", ("too long",))
+    assert (again.min_length, again.max_length_factor) == (30, options.max_length_factor)
+    assert again.max_length_offset == options.max_length_offset
+
+
 def test_a_second_attempt_keeps_the_options_of_samples_and_wide_beams() -> None:
     sampled = stricter(SearchConfig().updated(sample=True, n_best=3), "a b", ("repeats itself",))
     assert (sampled.beam_size, sampled.n_best, sampled.no_repeat_ngram_size) == (1, 3, 2)

@@ -30,7 +30,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Union, dataclass_transf
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mtformer.cli.hints import in_our_words, instead_of, spelled, too_many
+from mtformer.cli.hints import given_twice, in_our_words, instead_of, spelled, too_many
 from mtformer.support.errors import UserError
 
 Function = Callable[..., None]
@@ -206,7 +206,8 @@ class Command(TyperCommand):
             if name and (advice := instead_of(name, self.params, ctx.command_path)):
                 ctx.fail(f"there is no option {name} here: {advice}")
             raise
-        if not ctx.resilient_parsing and (problem := too_many(extra, self.params, ctx.params)):
+        problem = too_many(extra, self.params, ctx.params) or given_twice(given, self.params)
+        if problem and not ctx.resilient_parsing:
             ctx.fail(problem)
         return extra
 

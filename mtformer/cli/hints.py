@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import typer
@@ -34,12 +35,29 @@ _INSTEAD = (
     ("--format", "--json"),
     ("--glossary", "--terms"),
 )
+_FILES = ("FILE", "FOLDER", "PATH")  # metavars of options of which the last one would silently win
 _MODELS = ("BUNDLE", "RUN", "SYSTEM")  # metavars of arguments that are models
 
 
 def spelled(name: str) -> str:
     """Return the option of a parameter: ``--n-best`` for ``n_best``."""
     return f"--{name.replace('_', '-')}"
+
+
+def given_twice(arguments: Sequence[str], parameters: Sequence[Any]) -> str | None:
+    """Return the error for an option that takes one file and is given several; None if there is none.
+
+    Args:
+        arguments: those of the command line.
+        parameters: the parameters of the command.
+    """
+    given = [text.partition("=")[0] for text in takewhile("--".__ne__, arguments)]
+    for parameter in parameters:
+        if parameter.metavar in _FILES and parameter.param_type_name == "option" and not parameter.multiple:
+            n = sum(map(given.count, parameter.opts))
+            if n > 1:
+                return f"{parameter.opts[-1]} is given {n} times, but takes one {parameter.metavar}"
+    return None
 
 
 def too_many(extra: Sequence[str], parameters: Sequence[Any], given: Mapping[str, Any]) -> str | None:

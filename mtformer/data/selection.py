@@ -76,8 +76,8 @@ def select(path: Path, output: Path, *, min_score: float | None = None, share: f
             the options take.
     """
     require_distinct(output, [path])
-    if min_score is not None and not math.isfinite(min_score):
-        raise UserError(f"--min-score {min_score}: a score is a finite number")
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise UserError(f"--min-score {min_score:g}: a score is from 0 to 1")
     if share is not None:
         if not 0 < share <= 1:
             raise UserError(f"--share {share:g}: a share is above 0 and at most 1")

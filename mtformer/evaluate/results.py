@@ -131,7 +131,7 @@ class ScoredModel:
         return {
             "model": names[0] if len(names) == 1 else names,
             "digest": loaded.digest,
-            "step": loaded.header.step,
+            "step": loaded.header.step if len(names) == 1 else None,
             "engine": loaded.engine_name,
             "precision": loaded.precision,
             "beam_size": loaded.options.beam_size,

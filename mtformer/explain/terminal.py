@@ -338,7 +338,7 @@ def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     penalty = options.penalty(length)
     bound = f"{fixed(best, 2)} / {penalty:.3f} = {fixed(best / penalty, 3)}"
     reason = (
-        f"{k} translations are finished, and at its {step} tokens its score, {bound}, is not better than theirs"
+        f"at its {step} tokens its score, {bound}, is not better than those of the best {k} finished translations"
         if enough
         else f"at the maximum length of {length} tokens its score is at most {bound}"
     )

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 _SECONDS_TO_FIRST_LINE, _SECONDS_BETWEEN_LINES = 5.0, 30.0
+_FEWEST_TIMED = 10  # items, or a tenth of all, before the time that is left is estimated
 
 
 class Progress:
@@ -105,7 +106,8 @@ class Progress:
         if self.total is None:
             speed = f"{rate:,.1f} {self._unit}/s" if rate >= 1 else f"{60 * rate:.1f} {self._unit}/min"
             return f"{done}, {speed} {note}".rstrip()
-        left = f", {clock((self.total - self.done) / rate)} left" if rate else ""  # before the first item, nobody knows
+        is_known = rate and self.done - self._initial >= min(_FEWEST_TIMED, self.total / 10)
+        left = f", {clock((self.total - self.done) / rate)} left" if is_known else ""
         return f"{done}{left} {note}".rstrip()
 
 

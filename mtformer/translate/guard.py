@@ -197,6 +197,7 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
     is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
     beam_size = options.beam_size * (2 if is_wider else 1)
     ngram_size = 2 if LOOP in problems else 3
+    shorter = min(options.max_length_factor, 1.5), min(options.max_length_offset, 10)
     min_length = len(text.split()) // 2 if {EMPTY, SHORT} & set(problems) else 1
     return options.model_copy(
         update={
@@ -204,8 +205,7 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
             "n_best": options.n_best if options.sample or options.mbr else beam_size,
             "no_repeat_ngram_size": min(options.no_repeat_ngram_size or ngram_size, ngram_size),
             "repetition_penalty": max(options.repetition_penalty, 1.1),
-            "max_length_factor": min(options.max_length_factor, 1.5),
-            "max_length_offset": min(options.max_length_offset, 10),
+            **({} if options.min_length else {"max_length_factor": shorter[0], "max_length_offset": shorter[1]}),
             "min_length": max(options.min_length, min_length, 1),
         }
     )
