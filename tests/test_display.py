@@ -138,7 +138,7 @@ def test_off_a_terminal_no_time_is_told_before_the_first_item(
     assert [record.getMessage() for record in caplog.records] == ["translating: 0 of 1 line"]
 
 
-def test_off_a_terminal_the_first_line_comes_early(
+def test_off_a_terminal_the_first_line_comes_early_without_an_estimate_from_few_items(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="mtformer")
@@ -149,7 +149,7 @@ def test_off_a_terminal_the_first_line_comes_early(
             now += 1.0
             progress.advance()
     lines = [record.getMessage() for record in caplog.records]
-    assert lines[:2] == ["translating: 5 of 100 lines, 1:35 left", "translating: 35 of 100 lines, 1:05 left"]
+    assert lines[:2] == ["translating: 5 of 100 lines", "translating: 35 of 100 lines, 1:05 left"]
 
 
 def test_watched_items_are_timed_from_the_first_one_on(

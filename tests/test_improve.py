@@ -332,7 +332,8 @@ def test_what_cannot_be_improved_is_refused(project: Project, options: list[str]
     (project.folder / "blank").write_text(" \n\n")
     (project.folder / "words.json").write_text("{}\n")
     (project.folder / "runs.d").mkdir()
-    result = project.mtformer("improve", "config.yaml", "--output", "better", *options)
+    output = [] if "--output" in options else ["--output", "better"]
+    result = project.mtformer("improve", "config.yaml", *output, *options)
     assert result.status == 2
     assert sentence in result.stderr
     assert not (project.folder / "runs").exists()

@@ -90,9 +90,9 @@ def train(
         elif folder.starts.exists():
             log.info("%s has no checkpoint yet: it starts from the beginning", folder.path)
         is_complete = trainer.course.end() and not trainer.state.validation_due
-        if not (is_complete and folder.config.exists()):  # else its record stays that of its last step
+        if not (is_complete and folder.config.exists()):  # else its settings stay those of its last step
             ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
-            ranks.by_first(lambda: record_start(trainer))
+        ranks.by_first(lambda: record_start(trainer))
         if not trainer.state.step:
             _log_warmup(trainer)
         first_step = trainer.state.step
