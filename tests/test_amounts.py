@@ -148,7 +148,7 @@ ORDINALS = [  # languages, a text, and what its slots stand for in the translati
     ("en-fr", "the 1st and the 21st", ["21e"]),
     ("cs-de", "v 2. patře", ["2."]),
     ("es-en", "Hace 30º en el 4.º piso", ["30", "4"]),
-    ("de-en", "Wir sehen uns am 5. Bitte komm. Ich war im 5. Peter", ["5", "5"]),
+    ("de-en", "Wir sehen uns am 5. Bitte komm. Ich war im 2. Weltkrieg", ["5", "2nd"]),
     ("en-zh", "the 2nd", ["2"]),
     ("en-de", "In the 1980s and the '90s, her 20s, for 30s.", ["1980er", "90er", "20er", "30"]),
     ("de-en", "die 80er, in den 1990ern, 60er-Jahre, 50er Packung", ["80s", "1990s", "60s", "50"]),

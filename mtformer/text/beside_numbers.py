@@ -24,9 +24,8 @@ PRICE = re.compile(rf"[x×].*\d{GAP}(?:{_SIGN}|(?:{CURRENCY})(?![{LATIN}]))")  #
 DASH = re.compile(r",[-–—]{1,2}(?!\w)")  # 25,- € is 25 €
 
 # Signs.
-_CHINESE = "\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341"  # 周一-5
 SIGN_BEFORE = re.compile(  # of -5, -€5, ±5, x = 5 and 最高-5, but not of 3-5 and A-5, or > 5 at the start of a line
-    rf"(?<![^\s(\[\u4e00-\u9fff])(?<![{_CHINESE}百千万亿萬億日月年号点])[{_ATTACHED_SIGNS}]$"
+    rf"(?<![^\s(\[\u4e00-\u9fff])(?<![一二三四五六七八九十百千万亿萬億日月年号点])[{_ATTACHED_SIGNS}]$"
     rf"|(?<=\S )(?:[<>!=]=|[{_OPERATORS}]) $"
 )
 _LONGEST_SIGN = 5  # characters: " >= ", with the one before

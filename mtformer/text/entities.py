@@ -179,10 +179,9 @@ def find_entities(text: str, language: str) -> Iterable[Entity]:
     """Return the numbers and codes of a text, in order; those with a unit or currency first with it, then alone.
 
     A range comes before its two numbers, a date before its day, an ordinal number and one with "million" or "pm" before
-    the number alone. The
-    number 1 alone is left out where it may go with a singular. So is that of a month in Chinese or Japanese, which has
-    a name in other languages, that of 8折, which is 20% off, and what is unclear, as 3万50 and 3-5万. Chinese 3万5 is
-    35,000.
+    the number alone. The number 1 alone is left out where it may go with a singular. So is that of a month in Chinese
+    or Japanese, which has a name in other languages, that of 8折, which is 20% off, and what is unclear, as 3万50 and
+    3-5万. Chinese 3万5 is 35,000.
     """
     clocks = [Entity(*time, MANY, in_digits=True) for time in find_spoken_times(text, language)]
     if not _MAY_BE_FOUND.search(text):

@@ -24,8 +24,6 @@ _AFTER = (
 )
 _NO_NOUN = "Er|Sie|Es|Wir|Ich|Ihr|Der|Die|Das|Den|Dem|Dann|Da|Danach|Ein|Eine|Und|Aber|In|Im|Am|Auf|Zum|Von|Vom|Seit"
 _OF_DECADES = [f"{word} " for word in "the The his her their early late mid".split()] + ["mid-"]  # unlike for 30s
-_AFTER = "Jahrhundert|Jh|Klasse|Platz|Stock|Etage|Auflage|Spieltag|Minute|Woche|Runde|Kapitel"
-_NO_NOUN = "Er|Sie|Es|Wir|Ich|Ihr|Der|Die|Das|Den|Dem|Dann|Da|Danach|Ein|Eine|Und|Aber|In|Im|Am|Auf|Zum|Von|Vom|Seit"
 _AFTER_DETERMINER, _AFTER_OTHERS = (
     "|".join(rf"(?<=(?<![{LATIN}]){word} )" for word in chain(words, map(str.capitalize, words)))
     for words in (_BEFORE_NOUN, _BEFORE)

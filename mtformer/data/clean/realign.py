@@ -28,7 +28,7 @@ def aligned(
         part: the text.
         log_odds: of each of its pairs for being misaligned.
         learned: what returns them.
-        is_foreign: which pairs are in other languages than expected; their words do not tell where they belong.
+        is_foreign: which pairs are in other languages than expected: their words say nothing about the alignment.
 
     Returns:
         passages that together are the whole text.
