@@ -7,15 +7,18 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from conftest import Project, make_project, training_settings
 from filelock import lock_descriptor, unlock_descriptor
+from safetensors.numpy import save_file
 
 from mtformer.runs.finding import find_model
 from mtformer.runs.folder import Journal, RunFolder
 
 SETTINGS = {"max_steps": 400, "max_epochs": None, "max_minutes": None, "early_stopping_patience": 2}
+WEIGHTS = {"model.output.weight": np.zeros((1, 1), np.float32)}
 
 
 @pytest.fixture
@@ -121,7 +124,7 @@ def test_a_run_that_was_stopped_is_named_as_such_where_its_model_is_taken(
     settings: dict[str, Any], step: int, note: str, place: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = make_run(place, "a", at(step, 10.0), **settings)
-    run.bundle.touch()
+    save_file(WEIGHTS, run.bundle)
     with caplog.at_level("INFO"):
         assert find_model(place.folder / "runs") == run.bundle
     assert caplog.messages == [f"model: {run.bundle}{note}"]
@@ -157,7 +160,7 @@ def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Projec
     for age, name in enumerate(("old", "newer", "newest")):
         make_run(place, name, at(10), age=100 * age)
     old = RunFolder(place.folder / "runs" / "old")
-    old.bundle.touch()
+    save_file(WEIGHTS, old.bundle)
     os.utime(old.bundle, (1e9, 1e9))
     os.utime(old.config)  # as when the command of a complete run is run again
     (place.folder / "runs" / "notes").mkdir()
@@ -169,7 +172,7 @@ def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Projec
 
 @pytest.mark.parametrize("columns", [96, 88, 80])
 def test_the_list_fits_a_terminal(place: Project, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    make_run(place, "multi30k_en_de.12", at(30_000, 41.23), max_steps=100_000).bundle.touch()
+    save_file(WEIGHTS, make_run(place, "multi30k_en_de.12", at(30_000, 41.23), max_steps=100_000).bundle)
     assert len(place.mtformer("runs").stdout.splitlines()[0]) > 96
     monkeypatch.setattr("mtformer.cli.options.terminal_columns", lambda: columns)
     header, row = place.mtformer("runs").stdout.splitlines()
@@ -213,11 +216,14 @@ def test_a_damaged_run_is_shown_as_such_among_the_others(place: Project) -> None
     make_run(place, "none", at(10)).config.unlink()
     make_run(place, "lines", {"step": 10, "valid_loss": "low", "valid_bleu": "high", "seconds": []}, at(20, 5.0))
     make_run(place, "others", {"step": 10, "another": 1})
+    truncated = make_run(place, "truncated", at(10, 5.0))
+    save_file(WEIGHTS, truncated.bundle)
+    truncated.bundle.write_bytes(truncated.bundle.read_bytes()[:-1])
     result = place.mtformer("runs", "--json")
     runs = {run["name"]: run for run in json.loads(result.stdout)}
     assert (runs["half"]["step"], runs["half"]["best"], runs["half"]["state"]) == (10, 5.0, "stopped")
     assert {name for name, run in runs.items() if run["state"] == "damaged"} == {
-        *("config", "empty", "binary", "none", "lines", "others")
+        *("config", "empty", "binary", "none", "lines", "others", "truncated")
     }
     for name, run in runs.items():
         assert ("problem" in run) == (run["state"] == "damaged")

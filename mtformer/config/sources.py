@@ -240,11 +240,9 @@ class BuiltinText(SourceSection):
 
 
 def _source_kind(value: Any) -> str | None:
-    """Return the kind of a source, identified by its distinctive key."""
+    """Return the kind of a source, identified by its distinctive key; others may be misplaced beside it."""
     keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
-    if keys & {"src", "tgt"}:
-        return "src/tgt"
-    return next((kind for kind in SOURCE_KINDS if kind in keys), None)
+    return next((kind for kind in SOURCE_KINDS if kind in keys), "src/tgt" if keys & {"src", "tgt"} else None)
 
 
 Source = Annotated[

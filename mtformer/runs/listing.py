@@ -124,6 +124,8 @@ def _look_at(path: Path) -> ListedRun:
     is_training = folder.is_training
     try:
         contents = gather(path, is_training=is_training)
+        if folder.bundle.exists() and not contents.parameters:
+            raise UserError(f"{folder.bundle} is damaged: its weights are missing or cut off")
         state = "training" if is_training else "finished" if contents.is_finished else "stopped"
     except UserError as error:
         if is_training and not folder.config.exists():  # it is still reading the text
