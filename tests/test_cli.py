@@ -592,6 +592,11 @@ def test_debug_shows_the_traceback(project: Project) -> None:
     assert "Traceback" in result.stderr
 
 
+def test_debug_after_two_hyphens_is_a_text(trained: Project) -> None:
+    result = trained.mtformer("tokenize", "--", "--debug")
+    assert (result.status, result.stdout.replace("<0x2D>", "-").replace(" ", "")) == (0, "▁--debug\n"), result.stderr
+
+
 def test_a_reader_that_goes_away_does_not_fail_a_script(project: Project) -> None:
     command = f"set -o pipefail; {PROGRAM} data sample src:train.en,tgt:train.de --pair en-de -n 400 | true"
     done = subprocess.run(["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, timeout=120)

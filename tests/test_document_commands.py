@@ -71,6 +71,13 @@ def test_a_url_is_a_text_even_if_it_ends_like_the_name_of_a_document(trained: Pr
     assert (result.status, len(result.stdout.splitlines())) == (0, 1), result.stderr
 
 
+@pytest.mark.parametrize("name", ["l.txt", "L.TXT"])
+def test_a_text_is_lines_as_an_input_whatever_the_case_of_its_name(trained: Project, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(f"{SOURCE}\n")
+    result = translate(trained, "--input", tmp_path / name)
+    assert (result.status, result.stdout) == (0, f"{TRANSLATION}\n"), result.stderr
+
+
 def test_messages_call_the_units_of_text_paragraphs(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{SOURCE}\n\n{SOURCE}\n")
     (tmp_path / "b.html").write_text(PAGE)

@@ -233,18 +233,6 @@ def test_a_finished_improvement_repeats_nothing(whole: tuple[Project, str], monk
     assert (result.status, result.stdout) == (0, printed)
 
 
-def test_an_average_of_an_earlier_version_is_no_longer_used(whole: tuple[Project, str], tmp_path: Path) -> None:
-    project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
-    shutil.copytree(whole[0].folder, project.folder)
-    path = project.folder / "better/improve/state.json"
-    state = json.loads(path.read_text("utf-8"))
-    state["outcomes"].append({"stage": "average", "commands": ["mtformer average"], "bleu": 99.0, "gain": 1.0})
-    path.write_text(json.dumps(state), "utf-8")
-    report = run_improve(project)
-    assert [outcome.stage for outcome in report.outcomes] == list(outcomes(whole[0]))
-    assert digest(project) == digest(whole[0])
-
-
 def test_a_full_disk_is_reported_and_made_up_for(whole: tuple[Project, str], tmp_path: Path) -> None:
     project = Project(tmp_path / "copy", tmp_path / "copy/config.yaml")
     shutil.copytree(whole[0].folder, project.folder)

@@ -155,9 +155,12 @@ def test_deepl_client(server: Client, deepl_client: deepl.DeepLClient) -> None:
     assert usage.character.count >= 2 * len(SOURCES[0])
 
 
-def test_deepl_keeps_tags_and_ignores_those_that_it_is_told_to(deepl_client: deepl.DeepLClient) -> None:
+@pytest.mark.parametrize("ignored", [["x"], ["y, x", "z"]])
+def test_deepl_keeps_tags_and_ignores_those_that_it_is_told_to(
+    deepl_client: deepl.DeepLClient, ignored: list[str]
+) -> None:
     text = 'the red house <x id="1">{count} times</x> likes <b>a small dog</b>.'
-    result = deepl_client.translate_text(text, target_lang="DE", tag_handling="xml", ignore_tags=["x"])
+    result = deepl_client.translate_text(text, target_lang="DE", tag_handling="xml", ignore_tags=ignored)
     assert isinstance(result, deepl.TextResult)
     assert '<x id="1">{count} times</x>' in result.text
     assert "<b>" in result.text

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -83,7 +84,9 @@ def main() -> None:
 
     Errors become one sentence on stderr. If the reader of the output stops early, as ``head`` does, that is success.
     """
-    debug = "--debug" in sys.argv
+    before = list(takewhile("--".__ne__, sys.argv[1:]))  # what follows -- is text
+    debug = "--debug" in before  # it may stand anywhere there
+    arguments = [each for each in before if each != "--debug"] + sys.argv[1 + len(before) :]
     if sys.stderr is None:  # closed by whoever started the program
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the program ends)
     for stream in (sys.stdout, sys.stderr):
@@ -92,7 +95,7 @@ def main() -> None:
     log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(args=[arg for arg in sys.argv[1:] if arg != "--debug"], prog_name="mtformer")  # --debug may stand anywhere
+        app(args=arguments, prog_name="mtformer")
     except (KeyboardInterrupt, EOFError):
         sys.exit(130)
     except OutputClosed:

@@ -36,9 +36,10 @@ class DocumentOptions(Options):
             if input is not None:
                 raise UserError("give documents or --input, not both")
             return tasks(list(map(Path, texts)), output)
-        is_document = input is not None and (input.is_dir() or (find_format(input.name) and input.suffix != ".txt"))
-        if input is not None and is_document and not texts:
-            return tasks([input], output)
+        if input is not None and not texts:
+            has_lines = input.suffix.lower() == ".txt" or not find_format(input.name)
+            if input.is_dir() or not has_lines:
+                return tasks([input], output)
         if self.bilingual or self.column:
             raise UserError("--bilingual and --column are for documents: name one, such as report.docx")
         return []

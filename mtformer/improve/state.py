@@ -89,8 +89,7 @@ class State:
                 "undo that, or name a new folder with --output"
             )
         self._inputs = inputs
-        # Earlier versions averaged checkpoints as the last stage; such a model is no longer used.
-        self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes if outcome.stage != "average"}
+        self.outcomes = {outcome.stage: outcome for outcome in saved.outcomes}
         self.step_cost = saved.step_cost
 
     def _read(self) -> _Saved | None:

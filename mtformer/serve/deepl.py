@@ -73,10 +73,10 @@ def _refuse_unsupported(given: Mapping[str, Any], tag_handling: str) -> None:
 
 
 def _names(given: Mapping[str, Any], name: str) -> list[str]:
-    """Return names that are a list, or a text with commas between them."""
+    """Return names that are a list, or in texts with commas between them."""
     value = given.get(name) or []
-    values = value if isinstance(value, list) else str(value).split(",")
-    return [str(each).strip() for each in values if str(each).strip()]
+    values = value if isinstance(value, list) else [value]
+    return [name.strip() for each in values for name in str(each).split(",") if name.strip()]
 
 
 async def _glossary(asked: ParsedRequest) -> Glossary | None:
