@@ -13,8 +13,8 @@ CHECKS = (
     "ruff check .",
     "mypy",
     "mypy --platform win32 --cache-dir .mypy_cache/win32 mtformer",
-    "mypy --platform darwin --cache-dir .mypy_cache/darwin mtformer",
 )
+SLOW_CHECKS = ("mypy --platform darwin --cache-dir .mypy_cache/darwin mtformer",)
 
 
 def main(arguments: list[str]) -> None:
@@ -28,8 +28,9 @@ def main(arguments: list[str]) -> None:
     minutes = "10 minutes on two fast cores, and 20" if given.all else "7 minutes on two fast cores, and 14"
     print(f"about {minutes} on slow ones", file=sys.stderr, flush=True)
     python = python_with(".venv-lowest", "constraints-lowest.txt") if given.lowest else python_with()
+    checks = () if given.lowest else CHECKS + SLOW_CHECKS if given.all else CHECKS
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda check: run(python, "-m", *check.split()), () if given.lowest else CHECKS))
+        list(pool.map(lambda check: run(python, "-m", *check.split()), checks))
     # The tests of a file run in one process, so that what they share is made once; tests/conftest.py orders the files.
     options = "--numprocesses 2 --dist loadfile --no-loadscope-reorder".split()
     is_named = any(not argument.startswith("-") for argument in for_pytest)
