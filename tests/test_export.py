@@ -4,6 +4,7 @@ import io
 import re
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -256,6 +257,23 @@ def test_symbols_that_a_user_has_defined_are_an_error_for_transformers() -> None
     model = tokenizer_with(user_symbols=["{name}"]).src_model
     with pytest.raises(UserError, match=r"cannot keep \{name\} \(tokenizer.user_symbols\) whole"):
         to_fast_tokenizer(model, max_length=256)
+
+
+@pytest.mark.parametrize("program", ["ctranslate2", "huggingface", "argos"])
+def test_who_exports_a_model_with_slots_is_told_that_other_programs_do_not_fill_them(
+    program: str, project: Project, tmp_path: Path
+) -> None:
+    tokenizer = tokenizer_with(slots=True)
+    sizes = {"src_vocab_size": tokenizer.vocab_size, "tgt_vocab_size": tokenizer.vocab_size}
+    save_bundle(tmp_path / "slots.safetensors", replace(untrained(**sizes), tokenizer=tokenizer))
+    result = project.mtformer("export", tmp_path / "slots.safetensors", "--to", program, "--output", tmp_path / "out")
+    assert "only mtformer fills this model's slots" in result.stderr
+    if program == "argos":
+        with zipfile.ZipFile(tmp_path / "out") as archive:
+            readme = archive.read("translate-en_de-1_0/README.md").decode()
+    else:
+        readme = (tmp_path / "out/README.md").read_text("utf-8")
+    assert "has learned slots for numbers" in readme
 
 
 def test_transformers_never_write_slots() -> None:

@@ -8,13 +8,16 @@ from itertools import chain
 from json import dumps
 from mimetypes import MimeTypes
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import argument, option
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
 from mtformer.support.packages import require_package
+
+if TYPE_CHECKING:
+    from mtformer.bundle.format import Bundle
 
 log = logging.getLogger(__name__)
 
@@ -230,23 +233,22 @@ def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
 
 def _write_argos(path: Path, output: Path, quantization: str) -> Path:
     """Write a bundle as a package of Argos Translate."""
-    from mtformer.bundle.format import load_bundle
     from mtformer.engines.ctranslate2.conversion import parse_quantization
     from mtformer.export.argos import write_argos
 
-    return write_argos(output, load_bundle(path), quantization=parse_quantization(quantization))
+    stored = parse_quantization(quantization)
+    return write_argos(output, _load_for_others(path), quantization=stored)
 
 
 def _ctranslate2_writer(
     path: Path, quantization: str, vocabulary_map: tuple[Path, Path] | None
 ) -> Callable[[Path], None]:
     """Load a bundle, and return its writer into a folder for CTranslate2."""
-    from mtformer.bundle.format import load_bundle
     from mtformer.engines.ctranslate2.conversion import parse_quantization, write_ctranslate2
     from mtformer.engines.ctranslate2.vocabulary_map import learn_vocabulary_map
 
     stored = parse_quantization(quantization)
-    bundle = load_bundle(path)
+    bundle = _load_for_others(path)
     if vocabulary_map is not None and bundle.header.directions:
         raise UserError("--vocabulary-map needs a model of one direction: it maps source tokens to target tokens")
     learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, bundle)
@@ -262,10 +264,19 @@ def _huggingface_writer(path: Path) -> Callable[[Path], None]:
         require_huggingface(peeked.header)
     require_package("transformers", "--to huggingface", "huggingface")
 
-    from mtformer.bundle.format import load_bundle
     from mtformer.export.huggingface import write_huggingface
 
-    return partial(write_huggingface, bundle=load_bundle(path), name=path.name)
+    return partial(write_huggingface, bundle=_load_for_others(path), name=path.name)
+
+
+def _load_for_others(path: Path) -> "Bundle":
+    """Load a bundle for another program, and say what that will not do with it."""
+    from mtformer.bundle.format import load_bundle
+
+    bundle = load_bundle(path)
+    if bundle.tokenizer.has_slots:
+        log.warning("only mtformer fills this model's slots for numbers, codes and names: without it, many are wrong")
+    return bundle
 
 
 def import_(

@@ -8,6 +8,7 @@ from pathlib import Path
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
 from mtformer.engines.ctranslate2.conversion import to_spec
+from mtformer.engines.ctranslate2.folder import describe_slots
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
@@ -20,7 +21,7 @@ _README = """\
 
 A model of mtformer {version} for Argos Translate and LibreTranslate, with its weights as {quantization}.
 
-The bundle that it was made from: {digest}
+{slots}The bundle that it was made from: {digest}
 """
 
 
@@ -70,7 +71,13 @@ def _write(path: Path, bundle: Bundle, quantization: str) -> None:
         "to_name": english_name(tgt),
         "target_prefix": "".join(header.prefix_tokens(pair).tgt),
     }
-    readme = _README.format(title=header.title, version=__version__, quantization=quantization, digest=bundle.digest)
+    readme = _README.format(
+        title=header.title,
+        version=__version__,
+        quantization=quantization,
+        slots=describe_slots(bundle.tokenizer),
+        digest=bundle.digest,
+    )
     spec = to_spec(bundle)
     spec.config.add_source_eos = True  # which mtformer adds itself
     spec.validate()

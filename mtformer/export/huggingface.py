@@ -24,7 +24,7 @@ from transformers.utils.logging import disable_progress_bar
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import EXPORT_SETTINGS
-from mtformer.engines.ctranslate2.folder import describe_tags, write_tokenizer
+from mtformer.engines.ctranslate2.folder import describe_slots, describe_tags, write_tokenizer
 from mtformer.export import require_huggingface
 from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family
 from mtformer.export.marian_tokenizer import has_unknown_tokens, write_marian_tokenizer
@@ -52,7 +52,7 @@ A Transformer that translates {languages}, converted from mtformer's `{bundle}`.
     output = model.generate({inputs})
     print({decoder}.decode(output[0], skip_special_tokens=True))
 
-{tags}`mtformer.json` has the languages, the search settings and where the model comes from. With it and the
+{notes}`mtformer.json` has the languages, the search settings and where the model comes from. With it and the
 SentencePiece models, `mtformer import` makes a bundle of this folder again.
 """
 _UNTAGGED = '**tokenizer(["…"], return_tensors="pt")'
@@ -95,7 +95,7 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
         name=header.title,
         languages=header.title if header.directions or header.languages else f"{header.src_lang} to {header.tgt_lang}",
         imports="    import torch\n" if tags else "",
-        tags=_describe_languages(header) or describe_tags(header),
+        notes=describe_slots(tokenizer) + (_describe_languages(header) or describe_tags(header)),
         inputs=inputs,
         bundle=name,
         target_tokenizer=f'\n    target = AutoTokenizer.from_pretrained(".", subfolder="{_TARGET}")' * has_target,

@@ -16,7 +16,13 @@ from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import AlignmentHead, Header
-from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP, describe_tags, write_settings, write_tokenizer
+from mtformer.engines.ctranslate2.folder import (
+    VOCABULARY_MAP,
+    describe_slots,
+    describe_tags,
+    write_settings,
+    write_tokenizer,
+)
 from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
@@ -48,7 +54,7 @@ Without it:
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
 hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
 
-{tags}`mtformer.json` has the languages, the search settings, where the model comes from, and digests of the others.
+{notes}`mtformer.json` has the languages, the search settings, where the model comes from, and digests of the others.
 """
 _NORMALIZE = """
 The model was trained on text in {form}: call `unicodedata.normalize("{form}", text)` first.
@@ -96,7 +102,7 @@ def write_ctranslate2(
         bundle=name,
         languages=header.title if header.directions else f"{header.src_lang} to {header.tgt_lang}",
         to=f" --to {header.language_pairs[0].tgt_lang}" * bool(header.directions),
-        tags=describe_tags(header),
+        notes=describe_slots(bundle.tokenizer) + describe_tags(header),
         tag="".join(f'["{tag}"] + ' for tag in header.target_tags[:1]),
         target_prefix=f", target_prefix=[{forced}]" * bool(forced),
         without_prefix=f"[{len(forced)}:]" * bool(forced),

@@ -54,6 +54,16 @@ class _Settings(Stored):
     files: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]]
 
 
+def describe_slots(tokenizer: Tokenizer) -> str:
+    """Return a paragraph on what other programs do not do with a model that has slots; empty for one without."""
+    if not tokenizer.has_slots:
+        return ""
+    return (
+        "The model has learned slots for numbers, codes and names, which mtformer alone fills: without it, many of\n"
+        "them come out wrong.\n\n"
+    )
+
+
 def describe_tags(header: Header) -> str:
     """Return a paragraph for the README on the tokens before the sources; empty if there are none."""
     tags = ", ".join(f"`{tag}`" for tag in header.target_tags)
