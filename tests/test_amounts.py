@@ -216,7 +216,7 @@ CODES = (  # one slot each
     "Xy7$kL9!pQ|a=1&b=2|r4t!m#8_q|abc-DEF_123|My_Var2|user_2_Name|config.yaml|v2.3.1-beta|example.com:8080/a?b=1|"
     "example.org/a_(b)|https://example.org/a_(b).c|{price:.2f} €|{price} $|%d%%|%APPDATA%|__name__|./build/*.o|"
     "~/.bashrc|/usr/local/bin|src/main.rs|Ctrl+Alt+Del|Strg+C|--max-size=4|10.1000/182|arXiv:1706.03762v2|B-MW 1234|"
-    "UTC+2|04-Jul-2025|+49 30 123456-0"
+    "UTC+2|04-Jul-2025|+49 30 123456-0|A-12/b|Q3/2025|16GB/s|00:00:01,000|00:00:01.000"
 ).split("|")
 
 

@@ -38,7 +38,7 @@ from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
 
-VERSION = 35  # of the rules: what they drop depends on it
+VERSION = 36  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 DIACRITICS = "diacritics"
