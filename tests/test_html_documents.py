@@ -145,6 +145,13 @@ def test_bilingual_pages_have_a_line_of_each_language() -> None:
     )
 
 
+def test_unknown_entities_stay() -> None:
+    page = '<p>See &firm; now</p><p>A dog?&firm;<img alt="The &firm; sign"><p>&firm;'
+    assert units(page, "a.html") == ["See <1/> now", "A dog?<1/>", "The <1/> sign"]
+    wanted = page.replace("See", "SEE").replace("now", "NOW").replace("A dog", "A DOG")
+    assert translated(page, "a.html").decode() == wanted.replace("The", "THE").replace("sign", "SIGN")
+
+
 def test_untidy_pages_are_read() -> None:
     page = "<p>One <b>two <i>three</b> four</i> 1 < 2 &copy; AT&T </p></div><p>five <"
     assert translated(page, "a.html", identity).decode() == page

@@ -7,12 +7,13 @@ from enum import Enum
 from functools import cached_property
 from html import escape
 
+from mtformer.text.marks import character_of
 from mtformer.text.words import CHARACTER_WORDS
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, Writer
 from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
 from mtformer.translate.documents.paired_elements import paired, point
-from mtformer.translate.markup.scanner import unescape
+from mtformer.translate.markup.scanner import ENTITY, unescape
 
 
 class Role(Enum):
@@ -63,12 +64,31 @@ def between_tags(text: str, format: str | None = None) -> str:
     return escape(text, quote=False)
 
 
+_Stretch = tuple[int, int, Kind]
 _ATTRIBUTE = Writer(" / ", lambda text, format: escape(text))
 
 
 def attribute_block(source: MarkupSource, value: Span) -> Iterator[Block]:
     """Yield the block of an attribute whose ``value`` readers see, if it has text to translate."""
-    return Block.of(value, [Text(unescape(source.text[slice(*value)]))], _ATTRIBUTE)
+    stretches = _stretches(source.text, *value, [])
+    tokens = [
+        Mark(kind, ((start, end),), has_text=True) if kind else Text(unescape(source.text[start:end]))
+        for start, end, kind in stretches
+    ]
+    return Block.of(value, tokens, _ATTRIBUTE)
+
+
+def _stretches(text: str, start: int, end: int, found: list[_Stretch]) -> Iterator[tuple[int, int, Kind | None]]:
+    """Yield the stretches of a text, and the kinds of those that stay: the ones ``found``, and unknown entities."""
+    unknown = (match for match in ENTITY.finditer(text, start, end) if character_of(match[0]) == match[0])
+    position = start
+    for begin, stop, kind in sorted([*found, *((*match.span(), Kind.POINT) for match in unknown)]):
+        if position < begin:
+            yield position, begin, None
+        yield begin, stop, kind
+        position = stop
+    if position < end:
+        yield position, end, None
 
 
 def with_line_breaks(source: MarkupSource, blocks: Iterable[Block], line_breaks: Mapping[str, str]) -> Iterator[Block]:
@@ -171,14 +191,11 @@ class Flow:
         found = [(*span, Kind.BREAK) for span in self.syntax.get(number, ())]
         if number in self.lines and not found:
             found = [(*match.span(), Kind.LINE) for match in _LINE_END.finditer(self.source.text, start, end)]
-        position = start
-        for begin, stop, kind in found:
-            if position < begin:
-                yield from self._text(position, begin, unescape(self.source.text[position:begin]))
-            yield Mark(kind, ((begin, stop),))
-            position = stop
-        if position < end:
-            yield from self._text(position, end, unescape(self.source.text[position:end]))
+        for begin, stop, kind in _stretches(self.source.text, start, end, found):
+            if kind is None:
+                yield from self._text(begin, stop, unescape(self.source.text[begin:stop]))
+            else:
+                yield Mark(kind, ((begin, stop),), has_text=kind is Kind.POINT)
 
     def _text(self, start: int, end: int, characters: str) -> Iterator[Text]:
         """Yield a text, with the spaces before and after it as separate items."""
