@@ -1,5 +1,6 @@
 """Files of messages: keys, comments and translations that are there stay."""
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -140,6 +141,21 @@ def test_json_is_a_file_of_descriptions_only_where_all_keys_are_known_ones() -> 
     assert translated(arb, "a.arb").decode() == arb.replace('"en"', '"de"').replace("Hello", "HELLO")
     twice = '{"a": {"b": "one"}, "a": "two"}'
     assert translated(twice, "a.json").decode() == '{"a": {"b": "ONE"}, "a": "TWO"}'
+
+
+TECHNICAL = (
+    "de-DE zh-Hant-TW application/json text/x.y+xml Europe/Berlin America/Argentina/Ushuaia btn-save btn--save a-17 "
+    "users.list.title list-1.a_b config.json save_button saveButton getHTMLText MAX_SIZE a_B ^[a-z]+$ [0-9]+$ ^a*"
+).split()
+WORDS = "plain OK ACTIVE E-Mail Read-only and/or Yes/No iPhone Save. e.g. e.g ^up _emphasis_ naïve-größe A.B(c)".split()
+
+
+def test_single_technical_values_stay() -> None:
+    text = [*WORDS, "See de-DE", "de-DE saveButton"]
+    listed, lines = json.dumps(TECHNICAL + text), "".join(f"a={value}\n" for value in TECHNICAL + text)
+    for name, content in (("a.json", listed), ("a.yml", listed), ("a.properties", lines)):
+        assert units(content, name) == text
+    assert units("de-DE\nsaveButton\n", "a.txt") == ["de-DE", "saveButton"]
 
 
 YAML = """\

@@ -37,6 +37,18 @@ _CHOICE = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _CHOICE_END = re.compile(r"\s*\}\s*")
 _BRACE = re.compile("[{}]")
 _BRANCH = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
+# A value that is no text.
+_TECHNICAL = re.compile(
+    r"[a-z]{2,3}(?:-(?:[A-Z]{2}|Han[st]|Latn|Cyrl))+"  # a locale
+    r"|(?:application|audio|font|image|model|multipart|text|video)/[\w.+-]+"  # a media type
+    r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)(?:/[\w-]+)+"  # a time zone
+    r"|[a-z0-9]+(?:-+[a-z0-9]+)+"  # btn-save
+    r"|(?![a-z](?:\.\w)+\Z)[a-z][\w-]*(?:\.[\w-]+)+"  # menu.file.save, but not e.g
+    r"|[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)+"  # save_button, MAX_SIZE
+    r"|[a-z]{2,}\d*(?:[A-Z][a-z0-9]*)+"  # saveButton
+    r"|(?=\S*[\[\]()+*\\])(?:\^\S*|\S*\$)",  # a regular expression
+    re.ASCII,
+)
 
 
 def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterator[Block]:
@@ -44,7 +56,8 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterat
 
     The variants of an ICU plural or select are separate units.
     """
-    return plain_block(span, text, escape, parts=choice_parts(text))
+    if not _TECHNICAL.fullmatch(text):
+        yield from plain_block(span, text, escape, parts=choice_parts(text))
 
 
 def choice_parts(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
