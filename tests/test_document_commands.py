@@ -312,6 +312,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
         ("a.html --output a.html", "a.html is both input and output: name another file for the output"),
         ("a.html --output a.docx", "--output a.docx: the translation of a.html is a .html file: name one"),
         ("a.html --output a.doc", "--output a.doc: the translation of a.html is a .html file: name one"),
+        ("a.html --column text", "--column is for CSV, TSV, JSON and YAML, not these documents"),
         ("a.html missing.docx", "there is no file missing.docx"),
         ("missing.docx", "there is no file missing.docx"),
         ("a.html ./notes", "notes is not a document of a known format; the formats are: "),

@@ -267,6 +267,21 @@ def test_named_columns_of_tables_are_translated() -> None:
     assert both == 'id,text,text (de),n\n1,"Two, dogs","TWO, DOGS",3\n2,One dog,ONE DOG,4\n3,,,\n'
 
 
+def test_values_below_named_keys_are_translated() -> None:
+    source = {
+        "id": "one",
+        "text": ["two", {"x": {"y": "three"}}],
+        "more": [{"text": "four", "n": ["five"]}, ["six"], "seven"],
+        "item": {"message": "eight", "description": "nine"},
+    }
+    for name in ("a.json", "a.yml"):
+        written = json.dumps(source) if name == "a.json" else yaml.safe_dump(source, sort_keys=False)
+        assert units(written, name, columns=["text"]) == ["two", "three", "four"]
+        assert units(written, name, columns=["n", "description"]) == ["five", "nine"]
+        with pytest.raises(UserError, match=f"{name} has no key b, which --column names"):
+            units(written, name, columns=["text", "b"])
+
+
 def test_tables_with_tabs_may_have_commas_in_their_header() -> None:
     assert units("name\ta, b, c\nx\tA, dog\n", "a.tsv", columns=["2"]) == ["a, b, c", "A, dog"]
     assert units("A, dog\n", "a.tsv") == ["A, dog"]

@@ -20,7 +20,9 @@ class DocumentOptions(Options):
 
     panel = "Documents"
     bilingual: bool = option("Put the translation below the source instead of replacing it.")
-    column: list[str] | None = option("Translate this column of a table, by name or number. Repeatable.")
+    column: list[str] | None = option(
+        "Translate this column of a table, by name or number, or below this key of JSON or YAML. Repeatable."
+    )
 
     def tasks(self, texts: Sequence[str] | None, input: Path | None, output: Path) -> "list[Task]":
         """Return the documents named by the arguments or ``--input``; none if these name a text or lines.
@@ -62,15 +64,18 @@ class DocumentOptions(Options):
             read: other files that are read, such as a glossary.
 
         Raises:
-            UserError: one of ``refused`` is given, a document cannot be read, or its translation would
-                replace another file.
+            UserError: one of ``refused`` is given, or ``--column`` without a document that has columns or keys; a
+                document cannot be read, or its translation would replace another file.
             MtformerError: a document cannot be written; or, at the end, documents could not be read, and were skipped.
         """
+        from mtformer.translate.documents.formats import format_of
         from mtformer.translate.documents.job import translate_documents
         from mtformer.translate.documents.seam import DocumentSettings
 
         if names := [name for name, is_given in refused.items() if is_given]:
             raise UserError(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} for lines of text, not documents")
+        if self.column and not any(format_of(task.input.name).has_columns for task in tasks):
+            raise UserError("--column is for CSV, TSV, JSON and YAML, not these documents")
         translator = load()
         settings = DocumentSettings(
             translator.tgt_lang, translator.src_lang, bilingual=self.bilingual, columns=tuple(self.column or ())

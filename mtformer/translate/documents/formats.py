@@ -38,11 +38,11 @@ FORMATS = (
     Format("gettext", (".po", ".pot"), "text/x-gettext-translation", gettext.read, has_both=False),
     Format("XLIFF", (".xlf", ".xliff"), "application/xliff+xml", exchange.read_xliff, has_both=False),
     Format("TMX", (".tmx",), "application/x-tmx+xml", exchange.read_tmx, has_both=False),
-    Format("JSON", (".json", ".arb"), "application/json", messages.read_json, has_both=False),
-    Format("YAML", (".yaml", ".yml"), "application/yaml", messages.read_yaml, has_both=False),
+    Format("JSON", (".json", ".arb"), "application/json", messages.read_json, has_both=False, has_columns=True),
+    Format("YAML", (".yaml", ".yml"), "application/yaml", messages.read_yaml, has_both=False, has_columns=True),
     Format("properties", (".properties",), "text/x-java-properties", messages.read_properties, has_both=False),
-    Format("CSV", (".csv",), "text/csv", tables.read),
-    Format("TSV", (".tsv",), "text/tab-separated-values", tables.read),
+    Format("CSV", (".csv",), "text/csv", tables.read, has_columns=True),
+    Format("TSV", (".tsv",), "text/tab-separated-values", tables.read, has_columns=True),
     Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt", package="pypdf", unit="paragraph"),
 )
 _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 
 import yaml
@@ -92,7 +92,7 @@ def read_json(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a file of messages in JSON.
 
     Raises:
-        UserError: it is not JSON.
+        UserError: it is not JSON, or lacks a key to translate.
     """
     text, encoding = decoded(content, settings.name)
     try:
@@ -101,57 +101,68 @@ def read_json(content: bytes, settings: DocumentSettings) -> TextDocument:
         raise UserError(f"{settings.name} is not JSON: {error}") from None
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
-    spans = (match.span("text") for match in _JSON_STRING.finditer(text) if match["colon"] is None)
-    for span, (key, value, is_note) in zip(spans, _json_values(tree), strict=True):
+    strings = list(_JSON_STRING.finditer(text))
+    _require_keys(settings, {json.loads(match["text"]) for match in strings if match["colon"]})
+    spans = (match.span("text") for match in strings if match["colon"] is None)
+    for span, (key, value, is_kept) in zip(spans, _json_values(tree, settings.columns), strict=True):
         if key == _ARB_LANGUAGE:
             edits.append((span, json.dumps(settings.tgt_lang)))
-        elif not is_note:
+        elif not is_kept:
             is_ascii = "\\u" in text[slice(*span)]
             blocks += message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
     return TextDocument(text, encoding, settings, blocks, edits, errors="strict")
+
+
+def _require_keys(settings: DocumentSettings, keys: Container[str]) -> None:
+    if missing := [key for key in settings.columns if key not in keys]:
+        raise UserError(f"{settings.name} has no key {missing[0]}, which --column names")
 
 
 class _Members(list[tuple[str, object]]):
     """The keys and values of a JSON object, duplicates included."""
 
 
-def _json_values(tree: object) -> Iterator[tuple[str, str, bool]]:
-    """Yield each string value, in order, with its key and whether it is a note for translators."""
-    waiting: list[tuple[str, object, bool]] = [("", tree, False)]
+def _json_values(tree: object, columns: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield each string value, in order, with its key and whether it stays.
+
+    Notes for translators stay, and so does what is not below one of the keys ``columns``, if any.
+    """
+    waiting: list[tuple[str, object, bool]] = [("", tree, bool(columns))]
     while waiting:
-        key, value, is_note = waiting.pop()
+        key, value, is_kept = waiting.pop()
         if isinstance(value, str):
-            yield key, value, is_note
+            yield key, value, is_kept
         elif isinstance(value, _Members):
             keys = {name for name, member in value if isinstance(member, str | list)}
             is_described = key != "" and keys & _MESSAGE_KEYS and keys <= _MESSAGE_KEYS | _DESCRIPTION_KEYS
             for name, member in reversed(value):
                 is_about = name.startswith("@") or (is_described and name not in _MESSAGE_KEYS)
-                waiting.append((name, member, is_note or bool(is_about)))
+                waiting.append((name, member, name not in columns and (is_kept or bool(is_about))))
         elif isinstance(value, list):
-            waiting += [(key or "[]", item, is_note) for item in reversed(value)]
+            waiting += [(key or "[]", item, is_kept) for item in reversed(value)]
 
 
 def read_yaml(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a file of messages in YAML; if its only key is the source language, as in Rails, the target replaces it.
 
     Raises:
-        UserError: it is not YAML.
+        UserError: it is not YAML, or lacks a key to translate.
     """
     text, encoding = decoded(content, settings.name)
     try:
-        values = list(_yaml_values(text.removeprefix(_BOM)))
+        values = list(_yaml_values(text.removeprefix(_BOM), settings.columns))
     except yaml.YAMLError as error:
         raise UserError(f"{settings.name} is not YAML: {' '.join(str(error).split())}") from None
-    roots = [event for event, depth, is_key in values if is_key and depth == 1]
+    _require_keys(settings, {event.value for event, _, is_key, _ in values if is_key})
+    roots = [event for event, depth, is_key, _ in values if is_key and depth == 1]
     edits = [
         (_span(text, root), _yaml_scalar("", root.style or None, root.value, settings.tgt_lang))
         for root in roots[:1]
         if [root.value] == [settings.src_lang] * len(roots)
     ]
     blocks = list[Block]()
-    for event, _, is_key in values:
-        if not is_key and (event.style or _is_plain_text(event.value)):
+    for event, _, is_key, is_named in values:
+        if is_named and not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
             escape = partial(_yaml_scalar, text[slice(*span)], event.style or None, event.value)
             blocks += message_block(span, event.value, escape)
@@ -167,22 +178,31 @@ def _span(text: str, event: yaml.ScalarEvent) -> Span:
     return (properties.end() if properties else start), end
 
 
-def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
-    """Yield each scalar with its depth and whether it is a key; aliases are not followed."""
+def _yaml_values(text: str, columns: Sequence[str]) -> Iterator[tuple[yaml.ScalarEvent, int, bool, bool]]:
+    """Yield each scalar with its depth, and whether it is a key, and below one of ``columns``, or these are empty.
+
+    Aliases are not followed.
+    """
     expected: list[bool | None] = []  # for each mapping whether a key comes next; None for a sequence
+    named = [not columns]  # for each collection whether its next value is below one of the columns
     opaque = _MAX_LEVELS  # from this level on, texts are arguments of a tag
     for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.CollectionEndEvent):
             expected.pop()
+            named.pop()
             opaque = _MAX_LEVELS if len(expected) <= opaque else opaque
         elif isinstance(event, yaml.ScalarEvent) and len(expected) <= opaque and event.tag in _YAML_TEXT:
-            yield event, len(expected), bool(expected and expected[-1])
+            is_key = bool(expected and expected[-1])
+            if is_key:
+                named[-1] = named[-2] or event.value in columns
+            yield event, len(expected), is_key, named[-1]
         if isinstance(event, yaml.CollectionStartEvent):
             if len(expected) == _MAX_LEVELS:
                 raise RecursionError
             if event.tag is not None and not event.tag.startswith(_YAML_TAG):
                 opaque = min(opaque, len(expected))
             expected.append(True if isinstance(event, yaml.MappingStartEvent) else None)
+            named.append(named[-1])
         elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent) and expected and expected[-1] is not None:
             expected[-1] = not expected[-1]
 

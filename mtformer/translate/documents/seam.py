@@ -24,7 +24,8 @@ class DocumentSettings:
         tgt_lang: the target language, which some formats name.
         src_lang: the source language, which a file of several languages needs.
         bilingual: whether the translation follows the source, instead of replacing it.
-        columns: the columns of a table to translate, by name or number; all if empty.
+        columns: the columns of a table to translate, by name or number, or the keys of JSON and YAML with the values
+            to translate; all if empty.
         name: the name of the document in messages.
     """
 
@@ -163,6 +164,7 @@ class Format:
         read: reads a document.
         written_as: the suffix of the written file, if that has another format.
         has_both: whether the source can be kept beside its translation.
+        has_columns: whether it has columns or keys, of which some can be translated.
         package: the package of the extra ``documents`` that reads it; empty if none is needed.
         unit: what messages call its units.
     """
@@ -173,6 +175,7 @@ class Format:
     read: Callable[[bytes, DocumentSettings], Document]
     written_as: str = ""
     has_both: bool = True
+    has_columns: bool = False
     package: str = ""
     unit: str = "unit"
 
