@@ -177,6 +177,25 @@ def test_what_must_not_be_translated_ends_where_browsers_end_it(page: str, expec
     assert units(page, "a.html") == expected
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p lang=fr title='Un'>Un chien<p lang='en-GB'>One", ["One"]),
+        ('<p>See <i xml:lang="fr" lang="fr">Un <b>chien</b></i> now', ["See <1/> now"]),
+        ("<div lang=fr>Un<p lang=en title='One'>Two <i lang=fr>Un</i></p>Un <b>chien</b> ", ["One", "Two <1/>"]),
+        ("<div lang=fr>Un <q lang=en>One</q></div>Two", ["One", "Two"]),
+        ("<div lang=fr>Un<div lang=en>One<p lang=fr>Un<i lang=en>Two</i></p></div></div>", ["One", "Two"]),
+        ("<div translate=no><p lang=fr>Un<i lang=en>One</i></p></div>", []),
+        ("<html lang=fr><p>One<p lang=fr-CA>Two<p lang=it>Un cane<p lang=en>Three", ["One", "Two", "Three"]),
+        ("<p lang=''>One<p lang=x-unknown>Two", ["One", "Two"]),
+    ],
+)
+def test_elements_in_another_language_stay(page: str, expected: list[str]) -> None:
+    assert units(page, "a.html") == expected
+    assert translated(page, "a.html", identity).decode() == page.replace("html lang=fr", "html lang=de")
+    assert translated(page, "a.html").decode().count("Un") == page.count("Un")
+
+
 def test_text_areas_keep_their_lines() -> None:
     page = "<textarea>\nDear all,\n  we eat &amp; drink.\n</textarea>"
     assert translated(page, "a.html").decode() == "<textarea>\nDEAR ALL,\n  WE EAT &amp; DRINK.\n</textarea>"

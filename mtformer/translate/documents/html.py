@@ -1,10 +1,10 @@
 """HTML: inline elements become tags of a unit; all others separate sentences."""
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 
-from mtformer.text.languages import is_written_from_right
+from mtformer.text.languages import base_language, is_written_from_right
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, Role, attribute_block, between_tags, with_line_breaks
 from mtformer.translate.documents.inline import Writer
@@ -29,15 +29,16 @@ _ONE_LINE = {"title": " / ", "option": " / ", "textarea": "\n"}  # no tag may st
 UNTRANSLATED = re.compile(  # of a tag
     r"""\s(?:translate\s*=\s*["']?no\b|class\s*=\s*(?:"[^"]*|'[^']*)?\bnotranslate\b)""", re.IGNORECASE
 )
+_LANG = re.compile(r"\s(?:xml:)?lang\s*=", re.IGNORECASE)
 
 
-def role_in_html(source: MarkupSource, number: int) -> Role:
-    """Return the role of an element of HTML."""
+def role_in_html(source: MarkupSource, number: int, foreign: Container[int] = frozenset()) -> Role:
+    """Return the role of an element of HTML; ``foreign`` ones stay."""
     kind, name, start, end = source.tokens[number]
     role = _ROLES.get(name, Role.INLINE)
     if name == "input":
         return role
-    if kind is TokenKind.START and UNTRANSLATED.search(source.text, start, end):
+    if number in foreign or (kind is TokenKind.START and UNTRANSLATED.search(source.text, start, end)):
         return Role.HIDDEN if role in (Role.BLOCK, Role.HIDDEN) else Role.CODE
     if kind is TokenKind.EMPTY and role is Role.INLINE:
         return Role.POINT
@@ -48,20 +49,54 @@ def page(
     source: MarkupSource, encoding: str, settings: DocumentSettings, writer: Writer, lines: Container[int] = frozenset()
 ) -> TextDocument:
     """Return a page of HTML or XHTML, given its tokens; ``writer`` and ``lines`` are those of its :class:`.Flow`."""
-    flow = Flow(source, partial(role_in_html, source), writer, lines=lines)
-    blocks = [*with_line_breaks(source, flow.blocks(), _ONE_LINE), *_attribute_blocks(source)]
+    foreign, islands = _languages(source, settings)
+    role = partial(role_in_html, source, foreign=foreign)
+    flow = Flow(source, role, writer, lines=lines)
+    spans = [(0, len(source.tokens)), *((island, source.end(island) + 1) for island in islands)]
+    blocks = [block for span in spans for block in [*flow.blocks(*span), *_attribute_blocks(source, role, *span)]]
+    blocks = list(with_line_breaks(source, blocks, _ONE_LINE))
     return TextDocument(source.text, encoding, settings, blocks, _language_edits(source, settings))
 
 
-def _attribute_blocks(source: MarkupSource) -> Iterator[Block]:
-    """Yield the attributes that readers see, such as descriptions of images."""
-    kept = -1  # the last token of an element that stays
+def _languages(source: MarkupSource, settings: DocumentSettings) -> tuple[set[int], list[int]]:
+    """Return the elements in another language than the source and the page, and those inside them that are not."""
+    foreign, islands = set[int](), list[int]()
+    page_language, kept = "", -1
+    around: list[
+        tuple[int, bool]
+    ] = []  # of the open elements with a language, the last token and whether it is foreign
     for number, (kind, name, start, end) in enumerate(source.tokens):
+        if number <= kept or kind is not TokenKind.START:
+            continue
+        if role_in_html(source, number) in (Role.HIDDEN, Role.CODE):
+            kept = source.end(number)
+        elif _LANG.search(source.text, start, end):
+            attributes = {attribute.lower(): value for attribute, value in source.attributes(number).items()}
+            language = attributes.get("lang") or attributes.get("xml:lang", "")
+            if name == "html":
+                page_language = base_language(language.lower())
+                continue
+            while around and around[-1][0] < number:
+                around.pop()
+            is_foreign = settings.is_foreign(language) and base_language(language.lower()) != page_language
+            if is_foreign:
+                foreign.add(number)
+            elif around and around[-1][1]:
+                islands.append(number)
+            around.append((source.end(number), is_foreign))
+    return foreign, islands
+
+
+def _attribute_blocks(source: MarkupSource, role: Callable[[int], Role], start: int, stop: int) -> Iterator[Block]:
+    """Yield the attributes that readers see, such as descriptions of images, among some of the tokens."""
+    kept = -1  # the last token of an element that stays
+    for number in range(start, stop):
+        kind, name, begin, end = source.tokens[number]
         if number > kept and kind in (TokenKind.START, TokenKind.EMPTY):
-            if role_in_html(source, number) in (Role.HIDDEN, Role.CODE):
+            if role(number) in (Role.HIDDEN, Role.CODE):
                 kept = source.end(number)
             else:
-                yield from _attributes(source, number, name, start, end)
+                yield from _attributes(source, number, name, begin, end)
 
 
 def _attributes(source: MarkupSource, number: int, name: str, start: int, end: int) -> Iterator[Block]:

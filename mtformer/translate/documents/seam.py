@@ -54,14 +54,18 @@ class DocumentSettings:
             )
         return self.tgt_lang
 
+    def is_foreign(self, named: str) -> bool:
+        """Tell whether a language that a file names is another one than the source language, if both are known."""
+        codes = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
+        return len({_MACROLANGUAGES.get(code, code) for code in codes}) == 2
+
     def require_source_language(self, named: str) -> None:
         """Check the language that a file declares for its texts, if the model's source language is known.
 
         Raises:
             UserError: it is another one.
         """
-        codes = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
-        if len({_MACROLANGUAGES.get(code, code) for code in codes}) == 2:
+        if self.is_foreign(named):
             raise UserError(
                 f"{self.name} names {named.strip()} as the language of its texts, not {self.src_lang}: take a model "
                 "of that language, or correct the language in it"
