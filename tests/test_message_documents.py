@@ -267,6 +267,17 @@ def test_named_columns_of_tables_are_translated() -> None:
     assert both == 'id,text,text (de),n\n1,"Two, dogs","TWO, DOGS",3\n2,One dog,ONE DOG,4\n3,,,\n'
 
 
+def test_rows_with_too_many_cells_or_an_unclosed_quote_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    units('id,text\n1,"Yes, two"\n2,"a" b,\n', "a.csv", columns=["text"])
+    assert not caplog.messages
+    units('id,text\n1,"Yes,\ntwo"\n2,Yes, two\n3,"Yes\n4,No, no\n', "a.csv", columns=["text"])
+    assert caplog.messages == [
+        "a.csv:4: the row has more cells than the first one: put quotes around a text that contains the separator; 1 "
+        "other row likewise",
+        "a.csv:5: the row has a quote that is not closed",
+    ]
+
+
 def test_values_below_named_keys_are_translated() -> None:
     source = {
         "id": "one",

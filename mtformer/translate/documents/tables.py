@@ -1,16 +1,20 @@
 """Tables in CSV and TSV, of which the named columns are translated."""
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import counted
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
 from mtformer.translate.documents.markup_tokens import decoded
 from mtformer.translate.documents.plain import plain_block
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
+
+log = logging.getLogger(__name__)
 
 _FOR_EXCEL = re.compile(r'"?sep=([^"\r\n])"?(?:\r?\n|\r|\Z)')  # a first line, which names the separator
 _Row = list[tuple[str, Span]]  # the cells, and where they stand
@@ -32,6 +36,7 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
         unquoted = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
         delimiter = max("\t;,", key=unquoted.count)
     rows = list(_rows(text, start, delimiter))
+    _warn(text, rows, settings.name)
     columns, has_header = _columns([cell for cell, _ in rows[0]] if rows else [], settings)
     blocks: list[Block] = []
     edits: list[tuple[Span, str]] = []
@@ -46,6 +51,24 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
             if settings.bilingual and not found:
                 edits.append((span, finish(f"{value} ({settings.tgt_lang})" if is_header else "")))
     return TextDocument(text, encoding, replace(settings, bilingual=False), blocks, edits, errors="strict")
+
+
+def _warn(text: str, rows: Sequence[_Row], name: str) -> None:
+    """Log the rows that have more cells than the first one, and those with a quote that is not closed."""
+    long = (row for row in rows if any(value for value, _ in row[len(rows[0]) :]))
+    unclosed = (row for row in rows if any(_is_unclosed(text[slice(*span)]) for _, span in row))
+    for found, problem in (
+        (list(long), "has more cells than the first one: put quotes around a text that contains the separator"),
+        (list(unclosed), "has a quote that is not closed"),
+    ):
+        if found:
+            _, (start, _) = found[0][0]
+            others = f"; {counted(len(found) - 1, 'other row')} likewise" if len(found) > 1 else ""
+            log.warning("%s:%d: the row %s%s", name, text.count("\n", 0, start) + 1, problem, others)
+
+
+def _is_unclosed(written: str) -> bool:
+    return written.startswith('"') and written.count('"') % 2 == 1
 
 
 def _rows(text: str, position: int, delimiter: str) -> Iterator[_Row]:
