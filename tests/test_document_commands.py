@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import re
 import zipfile
@@ -214,6 +215,31 @@ def test_resume_skips_what_exists_and_translates_the_others(trained: Project, fo
     assert not list(folder.glob("*.part*"))
 
 
+def test_json_has_the_units_of_each_document_also_after_an_interruption(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.translate.jobs.reading.FIRST_SIZE", 1)
+    files = [folder / "a.html", folder / "b.html"]
+    files[0].write_text(PAGE)
+    files[1].write_text(f"<p>{SOURCE}</p><p>the <b>1,234</b> dogs.</p>")
+    with monkeypatch.context() as patch:
+        patch.setattr("mtformer.translate.jobs.translating.formatted", failing_after(2))
+        first = translate(trained, *files, "--format", "json")
+    assert first.status == 1
+    assert "--format was json" in translate(trained, *files, "--resume").stderr
+    second = translate(trained, *files, "--format", "json", "--resume")
+    assert second.status == 0, second.stderr
+    documents = [json.loads(line) for line in [*first.stdout.splitlines(), *second.stdout.splitlines()]]
+    for document, file in zip(documents, files, strict=True):
+        assert (document["document"], document["output"]) == (str(file), str(file.with_suffix(".de.html")))
+        assert [unit["unit"] for unit in document["units"]] == list(range(1, len(document["units"]) + 1))
+        [unit, *others] = document["units"]
+        assert (unit["source"], unit["translation"], unit["notes"]) == (SOURCE, TRANSLATION, [])
+        assert 0 < unit["confidence"] <= 1
+        assert TRANSLATION in file.with_suffix(".de.html").read_text()
+    assert others[0]["source"] == "the <1>1,234</1> dogs."
+
+
 def test_an_unfinished_job_knows_what_it_skipped_from_what_it_wrote(
     trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,7 +333,7 @@ def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Proj
     [
         ("a.html --output -", "--output - is for lines of text, not documents"),
         ("a.html --n-best 2", "--n-best is for lines of text, not documents"),
-        ("a.html --document --format tsv", "--format, --document are for lines of text, not documents"),
+        ("a.html --document --format tsv", "--format tsv, --document are for lines of text, not documents"),
         ("a.html --input a.html", "give documents or --input, not both"),
         ("a.html --output a.html", "a.html is both input and output: name another file for the output"),
         ("a.html --output a.docx", "--output a.docx: the translation of a.html is a .html file: name one"),

@@ -54,7 +54,7 @@ class DocumentOptions(Options):
         refused: Mapping[str, bool],
         read: Iterable[Path],
     ) -> None:
-        """Translate documents, and print the path of each when it is written.
+        """Translate documents, and print the path of each when it is written, or its units in JSON.
 
         Args:
             tasks: the documents.

@@ -28,7 +28,10 @@ class FileOptions(Options):
         "A text file, translated line by line, a document, or a folder of documents; - is standard input."
     )
     output: Path = options.OUTPUT
-    format: Format = option("text, tsv (line number, rank, score and text) or json.", default=Format.text)
+    format: Format = option(
+        "text, tsv (line number, rank, score and text) or json; of documents, json prints the units.",
+        default=Format.text,
+    )
     alignments: bool = option("Add word alignments, as in 0-0 1-2.")
     document: bool = option("Join wrapped lines into paragraphs, and wrap their translations.")
     on_error: OnError = option(
@@ -40,7 +43,7 @@ class FileOptions(Options):
     def for_lines(self) -> dict[str, bool]:
         """The options that do not apply to documents, and whether each is given."""
         return {
-            "--format": self.format is not Format.text,
+            "--format tsv": self.format is Format.tsv,
             "--alignments": self.alignments,
             "--document": self.document,
         }

@@ -4,6 +4,7 @@ While ``report.de.docx`` and others are being made, the translations of their un
 ``report.de.docx.units.part``. A document is written as soon as all of its units are translated.
 """
 
+import json
 import logging
 from bisect import bisect_right
 from collections import deque
@@ -20,7 +21,7 @@ from mtformer.translate.documents.formats import format_of, read_document, write
 from mtformer.translate.documents.seam import Document, DocumentSettings
 from mtformer.translate.documents.tasks import Task, require_free, without_translations
 from mtformer.translate.jobs.core import Tally, Work, process
-from mtformer.translate.jobs.options import OnError
+from mtformer.translate.jobs.options import Format, OnError
 from mtformer.translate.jobs.partial import PartialFile
 from mtformer.translate.jobs.reading import Paragraph
 from mtformer.translate.jobs.translating import TranslationJob
@@ -56,7 +57,8 @@ class Documents:
         tasks: the documents.
         settings: the languages, and how documents are read and written.
         goes_on: whether a document that cannot be read is skipped instead of ending the job.
-        on_written: called with the file of each document when it is written.
+        on_written: called with what to print of each document when it is written: its file, or its units in JSON.
+        format: the output format of a unit: text or json.
         skipped: the numbers, from 1, of the tasks whose output existed before the job.
         is_new: whether the next units are new, rather than translated before the job was resumed.
         n_left_out: how many documents could not be read.
@@ -66,7 +68,8 @@ class Documents:
     tasks: Sequence[Task]
     settings: DocumentSettings
     goes_on: bool
-    on_written: Callable[[Path], object]
+    on_written: Callable[[object], object]
+    format: Format
     skipped: Sequence[int] = ()
     is_new: bool = False
     n_left_out: int = 0
@@ -110,14 +113,14 @@ class Documents:
                 yield Paragraph(n_units, unit)
         self.n_units = n_units
 
-    def add(self, translations: Iterable[str]) -> None:
-        """Take the next translations, and write the documents that are complete.
+    def add(self, outputs: Iterable[str]) -> None:
+        """Take the outputs of the next units, and write the documents that are complete.
 
         Raises:
             UserError: a part of a document that was not read before is damaged, unless ``goes_on``.
             MtformerError: a document cannot be written.
         """
-        self._lines += translations
+        self._lines += outputs
         while self._waiting and self._waiting[0].n_units <= len(self._lines):
             waiting = self._waiting.popleft()
             try:
@@ -135,7 +138,7 @@ class Documents:
             content = task.input.read_bytes()
         return read_document(content, format_of(task.input.name), self._named(task))
 
-    def _write(self, waiting: _Waiting, translations: Sequence[str]) -> None:
+    def _write(self, waiting: _Waiting, outputs: Sequence[str]) -> None:
         task, format = waiting.task, format_of(waiting.task.input.name)
         target = task.target(self.settings.tgt_lang)
         if target.exists() and not task.is_named:
@@ -143,18 +146,22 @@ class Documents:
                 log.info("%s exists already", target)
                 return
             raise UserError(f"{target} has appeared and would be replaced: move it, and continue with --resume")
-        if not translations:
+        if not outputs:
             log.warning(
                 "%s has no text to translate; code stays as it is, in office documents that of styles such as "
                 "Preformatted Text",
                 task.input,
             )
         document = waiting.document or self._document(task)
+        is_json = self.format is Format.json
+        units = [_unit(number, output) for number, output in enumerate(outputs, 1)] if is_json else []
+        translations = [str(unit["translation"]) for unit in units] if is_json else outputs
         content = write_document(document, translations, format, self._named(task))
         write_atomically(target, lambda temporary: temporary.write_bytes(content))
         if format.written_as:
             log.warning("%s has the text of %s only: its layout is lost", target, task.input.name)
-        self.on_written(target)
+        printed = {"document": str(task.input), "output": str(target), "units": units}
+        self.on_written(json.dumps(printed, ensure_ascii=False) if is_json else target)
 
     def _named(self, task: Task) -> DocumentSettings:
         return replace(self.settings, name=str(task.input))
@@ -166,6 +173,14 @@ class Documents:
         self.n_left_out += 1
 
 
+def _unit(number: int, output: str) -> dict[str, object]:
+    """Return a unit of a document for JSON, given its number in the document, and its output in JSON."""
+    unit = json.loads(output)
+    best = unit["translations"][0]
+    translated = {"source": unit["src"], "translation": best["text"], "confidence": best["confidence"]}
+    return {"unit": number, **translated, "notes": best["notes"]}
+
+
 @dataclass(frozen=True, kw_only=True)
 class UnitsJob(TranslationJob):
     """The translations of the units of documents.
@@ -173,8 +188,6 @@ class UnitsJob(TranslationJob):
     Attributes:
         documents: the documents.
     """
-
-    hint = ""
 
     documents: Documents
 
@@ -236,7 +249,7 @@ def translate_documents(
     settings: DocumentSettings,
     *,
     read: Iterable[Path],
-    on_written: Callable[[Path], object],
+    on_written: Callable[[object], object],
 ) -> None:
     """Translate documents.
 
@@ -246,7 +259,7 @@ def translate_documents(
         translator: translates.
         settings: the languages, and how the documents are read and written.
         read: other files that are read, which no translation may replace.
-        on_written: called with the file of each document when it is written.
+        on_written: called with what to print of each document when it is written; see :class:`Documents`.
 
     Raises:
         UserError: a document cannot be read, unless the job skips such documents; or a translation would replace a
@@ -263,7 +276,7 @@ def translate_documents(
     for number in skipped:
         log.info("%s: skipped: %s exists", tasks[number - 1].input, targets[number - 1])
     goes_on = job.source.on_error is not OnError.stop and len(tasks) > 1
-    documents = Documents(tasks, settings, goes_on, on_written, skipped)
+    documents = Documents(tasks, settings, goes_on, on_written, job.format, skipped)
     units = UnitsJob(**{**vars(job), "output": output}, documents=documents)
     units.check()
     if len(skipped) == len(tasks):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import counted
@@ -37,12 +37,9 @@ class TranslationJob(Job[Paragraph]):
         format: the output format.
         n_best: the number of translations to print for each line.
         n_processes: the number of processes, each of which translates a share; several are started by torchrun.
-        hint: where to find the notes of doubtful translations.
     """
 
     doing = "translating"
-    hint: ClassVar[str] = "; --format json has the notes of each"
-
     source: TextInput
     format: Format = Format.text
     n_best: int = 1
@@ -155,7 +152,8 @@ class TranslationJob(Job[Paragraph]):
                 *(f"{doubtful.n_lines:,}", f"{tallies[_ALL].n_lines:,} {self.unit}", doubtful),
             )
         else:
-            log.warning("check the translation of %s: %s%s", self.places(doubtful), doubtful, self.hint)
+            what = "check the translation of %s: %s; --format json has the notes of each"
+            log.warning(what, self.places(doubtful), doubtful)
 
     def place(self, number: int) -> str:
         """Return the name of a line or paragraph in messages."""
