@@ -13,6 +13,8 @@ import pytest
 from documents import backwards, identity, n_calls, parts, translated, units, with_part
 from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls, qn
+from openpyxl.formatting.rule import CellIsRule
+from openpyxl.worksheet.datavalidation import DataValidation
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents import archive, markup_tokens, seam
@@ -476,6 +478,21 @@ def test_headings_of_tables_stay_however_they_are_written_in_the_table() -> None
     rich = f"<r><t>Unit</t></r><r><rPr><b/></rPr>{SPACED}\nprice</t></r>"
     content = with_strings(*cells, rich, headings=["R&amp;D cost", "Unit_x000a_price", "Name "])
     assert units(content, "a.xlsx") == ["Unit price each"]
+
+
+def test_cells_that_formulas_compare_stay() -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for text in ("open", "Red dog", "two dogs", 'A "big" dog', "yes", "No", "maybe, now", "never", "late dog"):
+        sheet.append([text])
+    sheet["B1"] = '=IF(A1="Open",COUNTIF(A:A,"red dog"),"A ""big"" dog")'
+    sheet["B2"] = '=A2&"maybe, never"'
+    sheet.add_data_validation(DataValidation(type="list", formula1='"Yes, no"', sqref="A5:A6"))
+    sheet.conditional_formatting.add("A1:A9", CellIsRule(operator="equal", formula=['"late dog"']))
+    content = saved(book)
+    assert units(content, "a.xlsx") == ["two dogs", "maybe, now", "never"]
+    written = openpyxl.load_workbook(io.BytesIO(translated(content, "a.xlsx"))).active
+    assert [cell.value for cell in written["A"]][:3] == ["open", "Red dog", "TWO DOGS"]
 
 
 def test_characters_that_sheets_write_as_codes_stay() -> None:

@@ -70,6 +70,7 @@ class Archive:
             raise UserError(f"{name} is a file of Office 97 to 2003: save it in the current format")
         self.name = name
         self._n_packed = self._n_unpacked = 0  # bytes of the parts that have been read
+        self._read = set[str]()  # their names
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except _DAMAGED as error:
@@ -82,8 +83,8 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """The names of the parts, in order."""
-        return [part.filename for part in self._zip.infolist()]
+        """The names of the parts, in order and each once."""
+        return list(dict.fromkeys(self._zip.namelist()))
 
     def read(self, part: str) -> bytes:
         """Return a part with text.
@@ -112,6 +113,9 @@ class Archive:
 
     def _require_small(self, part: zipfile.ZipInfo) -> None:
         """Refuse a part that takes too much memory, alone or with earlier ones; headers cannot understate its size."""
+        if part.filename in self._read:
+            return
+        self._read.add(part.filename)
         self._n_packed += part.compress_size
         self._n_unpacked += part.file_size
         what = f"{self.name}: {part.filename} unpacks to more than"

@@ -9,9 +9,10 @@ from mtformer.translate.documents.archive import Archive
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import attribute_block
 from mtformer.translate.documents.inline import Text
-from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded
 from mtformer.translate.documents.runs import Dialect, paragraphs
 from mtformer.translate.documents.seam import ArchiveDocument, DocumentSettings, TextDocument
+from mtformer.translate.markup.scanner import unescape
 
 _WORD_TEXT = Dialect(
     frozenset(["w:p"]),
@@ -48,13 +49,15 @@ _EXCEL = (
     (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", _DRAWING),
 )
 _DELETED = ("w:del", "w:moveFrom")
+_FORMULA = re.compile(r"<(?:\w+:)?(?:f|formula[12]?|definedName)(?:\s[^<>]*)?>([^<]+)<")
+_STRING = re.compile(r'"((?:[^"]|"")*)"')
 _NUMBER = re.compile(r"\d+")
 
 
 def _read(
     content: bytes, settings: DocumentSettings, *, program: str, main: str, patterns: Iterable[tuple[str, Dialect]]
 ) -> ArchiveDocument:
-    """Read a document; headings of tables in a workbook are kept, because formulas refer to them.
+    """Read a document; what formulas of a workbook name or compare is kept: headings of tables, and whole cells.
 
     Args:
         content: its bytes.
@@ -70,9 +73,9 @@ def _read(
     names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
     if not all(any(_is_named(part, name) for name in names) for part in (r"\[Content_Types\]\.xml", main)):
         raise UserError(f"{settings.name} is not a document of {program}: the main part is missing")
-    headings = _headings(archive)
+    kept = _headings(archive) | _constants(archive)
     with_text = ((name, dialect) for pattern, dialect in patterns for name in names if _is_named(pattern, name))
-    parts = ((name, _part(archive, name, settings, dialect, headings)) for name, dialect in with_text)
+    parts = ((name, _part(archive, name, settings, dialect, kept)) for name, dialect in with_text)
     return ArchiveDocument(archive, ((name, part) for name, part in parts if part.units))
 
 
@@ -87,12 +90,12 @@ def _is_named(pattern: str, name: str) -> bool:
 
 
 def _part(
-    archive: Archive, name: str, settings: DocumentSettings, dialect: Dialect, headings: frozenset[str]
+    archive: Archive, name: str, settings: DocumentSettings, dialect: Dialect, kept: frozenset[str]
 ) -> TextDocument:
     source, encoding = archive.read_xml(name)
     blocks = [*paragraphs(source, dialect, joins=not settings.bilingual), *_descriptions(source)]
-    if headings:
-        blocks = [block for block in blocks if _plain(block) not in headings]
+    if kept:
+        blocks = [block for block in blocks if _plain(block) not in kept]
     return TextDocument(source.text, encoding, settings, blocks)
 
 
@@ -119,6 +122,20 @@ def _headings(archive: Archive) -> frozenset[str]:
     return frozenset(found)
 
 
+def _constants(archive: Archive) -> frozenset[str]:
+    """Return the strings in the formulas of a workbook, and the entries of its lists of allowed values."""
+    found: set[str] = set()
+    for name in archive.names:
+        if _is_named(r"xl/(?:workbook|worksheets/sheet\d*)\.xml", name):
+            part, _ = decoded(archive.read(name), f"{archive.name}: {name}")
+            for formula in map(unescape, _FORMULA.findall(part)):
+                is_list = _STRING.fullmatch(formula) is not None  # of allowed values
+                for string in _STRING.findall(formula):
+                    text = string.replace('""', '"')
+                    found.update(text.split(",") if is_list else [text])
+    return frozenset(map(_decoded, found))
+
+
 def _plain(block: Block) -> str:
     """Return the text of a cell, including marks that stand for characters."""
     parts = (
@@ -129,5 +146,5 @@ def _plain(block: Block) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Decode the codes of a workbook text and simplify its spaces, to compare headings."""
-    return " ".join(re.sub("_x([0-9A-Fa-f]{4})_", lambda code: chr(int(code[1], 16)), text).split())
+    """Decode the codes of a workbook text and simplify its spaces and capitals, to compare it."""
+    return " ".join(re.sub("_x([0-9A-Fa-f]{4})_", lambda code: chr(int(code[1], 16)), text).casefold().split())
