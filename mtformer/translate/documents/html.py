@@ -62,9 +62,7 @@ def _languages(source: MarkupSource, settings: DocumentSettings) -> tuple[set[in
     """Return the elements in another language than the source and the page, and those inside them that are not."""
     foreign, islands = set[int](), list[int]()
     page_language, kept = "", -1
-    around: list[
-        tuple[int, bool]
-    ] = []  # of the open elements with a language, the last token and whether it is foreign
+    around = list[tuple[int, bool]]()  # the open elements with a language: the last token, and whether it is foreign
     for number, (kind, name, start, end) in enumerate(source.tokens):
         if number <= kept or kind is not TokenKind.START:
             continue
