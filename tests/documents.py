@@ -43,7 +43,7 @@ def _through_markup(text: str, translate: Callable[[list[str]], list[str]], *, b
 def translated(content: bytes | str, name: str, translate: Translate = capitals, **settings: object) -> bytes:
     """Translate a document from English to German."""
     content = content.encode() if isinstance(content, str) else content
-    given = DocumentSettings("de", "en", name=name, **settings)  # type: ignore[arg-type]
+    given = DocumentSettings(**{"tgt_lang": "de", "src_lang": "en", "name": name} | settings)  # type: ignore[arg-type]
     return translate_document(content, format_of(name), translate, given)
 
 

@@ -97,7 +97,7 @@ def test_progress_shows_the_time_left_once_all_documents_are_read(
     monkeypatch.setattr("mtformer.translate.jobs.reading.FIRST_SIZE", 2)
     (tmp_path / "a.txt").write_text(f"{SOURCE}\n\n" * 3)
     (tmp_path / "b.txt").write_text(SOURCE)
-    (tmp_path / "c.txt").write_bytes(b"\xff")
+    (tmp_path / "c.txt").write_bytes(b"\x81")
     files = [tmp_path / f"{name}.txt" for name in "abc"]
     shown = translate(trained, *files, "--on-error", "skip").stderr
     first, *_, last = re.findall(r"translating: (.*)", shown)

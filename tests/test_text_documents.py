@@ -250,12 +250,28 @@ def test_the_name_of_a_cue_is_no_text_of_the_one_before(name: str) -> None:
     assert translated(cues, "a.srt").decode() == cues.replace("A big", "A BIG").replace("dog", "DOG")
 
 
+OTHER = "1\n00:00:01,000 --> 00:00:02,000\n{}\n\n"  # also lines of text, of Markdown or of a table
+
+
 @pytest.mark.parametrize("name", ["a.srt", "a.vtt", "a.txt", "a.md", "a.csv"])
-def test_documents_in_other_encodings_are_refused_with_a_remedy(name: str) -> None:
-    text = "1\n00:00:01,000 --> 00:00:02,000\nSchöne Grüße!\n\n".encode("latin-1")
-    message = rf"{name}:3: the text is not UTF-8; convert the file first; it may be WINDOWS-1252, which iconv"
-    with pytest.raises(UserError, match=message):
-        translated(text, name)
+@pytest.mark.parametrize(
+    ("src_lang", "encoding", "line"),
+    [("de", "cp1252", "Schöne Grüße!"), ("cs", "cp1250", "Příliš žluťoučký"), ("zh", "gb18030", "你好")],
+)
+def test_documents_in_other_encodings_are_read_by_their_language_and_written_in_utf8(
+    name: str, src_lang: str, encoding: str, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = translated(OTHER.format(line).encode(encoding), name, src_lang=src_lang).decode()
+    assert line.upper() in written
+    assert caplog.messages == [f"{name} is not UTF-8: it is read as {encoding}, and its translation is UTF-8"]
+
+
+@pytest.mark.parametrize("name", ["a.srt", "a.md", "a.csv"])
+@pytest.mark.parametrize("line", [b"Sch\xf6ne Gr\xc3\xbc\xc3\x9fe!", b"\x81 Sch\xf6n"])
+def test_a_document_that_is_damaged_or_in_no_known_encoding_is_refused(name: str, line: bytes) -> None:
+    content = OTHER.encode().replace(b"{}", line)
+    with pytest.raises(UserError, match=rf"{name}:3: the text is not UTF-8; convert the file first"):
+        translated(content, name)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from ftfy import fix_encoding
 from ftfy.badness import is_bad
 from ftfy.fixes import fix_c1_controls
 
-from mtformer.text.languages import base_language, letters_of
+from mtformer.text.code_pages import code_pages_of, read_in_code_page
+from mtformer.text.languages import letters_of
 from mtformer.text.lines import bytes_of, without_escapes
 from mtformer.text.marks import character_of
 from mtformer.text.pairs import SentencePair
@@ -39,7 +40,6 @@ _BREAKS = re.compile("[\v\f\r\x1c-\x1f]+")  # of lines, pages and fields, as wor
 _CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
 # Letters of two bytes, such as "ü" and "ą", read as Windows-1250; in a word, which has no capital there.
 _READ_AS_1250 = re.compile(f"(?<=[a-z])[ĂÄĹ][{_CONTINUED}]|[ĂÄĹ][ĄĽŁŚśŠŞŤŹŻŽ](?=[a-z])")
-_TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
 _OF_MANY_CHARACTERS = {"euc_jp", "cp932", "cp949", "cp950", "gb18030"}  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
@@ -48,26 +48,6 @@ _LOWEST_BYTE = 0xA1  # of frequent characters in code pages of many; most words 
 _LATIN_WORD = re.compile("[A-Za-z][^\0-\x7f]|[^\0-\x7f][A-Za-z]")  # with diacritics: "Café"
 _ASCII = re.compile("[\0-\x7f]+")
 _MOST_TIMES = 4  # that a text may have been escaped
-_KANA = re.compile("[\u3041-\u30fe]")
-_CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be; others write Windows-1252
-    language: encodings.split()
-    for encodings, languages in (
-        ("cp1250", "bs cs hr hu pl ro sk sl sq"),
-        ("cp1251", "be bg mk ru sr uk"),
-        ("cp1253", "el"),
-        ("cp1254", "az tr"),
-        ("cp1255", "he"),
-        ("cp1256", "ar fa ur"),
-        ("cp1257", "et lt lv"),
-        ("cp1258", "vi"),
-        ("cp874", "th"),
-        ("euc_jp cp932", "ja"),
-        ("cp949", "ko"),
-        ("gb18030", "zh"),
-    )
-    for language in languages.split()
-}
-
 Repair = Callable[[str], str]
 
 
@@ -116,7 +96,7 @@ def _letters_beyond_ascii(text: str) -> list[str]:
 
 def _by_chance(text: str, language: str) -> str:
     """Return the letters that a language does not have, but its code page of many characters makes: "ʲô" of 什么."""
-    if not _OF_MANY_CHARACTERS.isdisjoint(_code_pages(language)):
+    if not _OF_MANY_CHARACTERS.isdisjoint(code_pages_of(language)):
         others = re.sub(f"[{letters_of(language)}]", "", text)
         return "".join(each for each in others if _is_letter(each) and min(each.encode()) >= _LOWEST_BYTE)
     return ""
@@ -125,24 +105,6 @@ def _by_chance(text: str, language: str) -> str:
 def _is_letter(character: str) -> bool:
     """Tell letters, their marks and their modifiers from other characters."""
     return character.isalpha() or "\u0100" <= character < "\u2000"
-
-
-def _code_pages(language: str) -> list[str]:
-    """Return the encodings that a language had before Unicode."""
-    code_pages = _CODE_PAGES.get(base_language(language), ["cp1252"])
-    if _TRADITIONAL.search(language):
-        return ["cp950"]
-    return ["cp1250"] if "Latn" in language and code_pages == ["cp1251"] else code_pages  # Serbian
-
-
-def _read_in_code_page(raw: bytes, language: str) -> tuple[str, str] | None:
-    """Read bytes in the encoding that a language had before Unicode; return the text and the encoding, None if none."""
-    for code_page in _code_pages(language):
-        with suppress(UnicodeDecodeError):
-            text = raw.decode(code_page)
-            if code_page != "euc_jp" or _KANA.search(text):  # else, they may be half-width letters
-                return text, code_page
-    return None
 
 
 def are_partly_utf8(texts: Iterable[str]) -> bool:
@@ -156,7 +118,7 @@ def read_again(text: str, language: str) -> str:
     beyond_ascii = _ASCII.sub("", text)
     if not beyond_ascii or beyond_ascii != _by_chance(text, language) or _LATIN_WORD.search(text):
         return text
-    read = _read_in_code_page(text.encode(), language)
+    read = read_in_code_page(text.encode(), language)
     is_usual = read and re.fullmatch(f"[{letters_of(language)}]+", _ASCII.sub("", read[0]))
     return read[0] if read and is_usual else text
 
@@ -181,7 +143,7 @@ def decoded(text: str, language: str, letters: Letters, *, by_chance: bool = Fal
     n_escaped = sum(map(str.__ne__, text, without_escapes(text)))
     if n_escaped:
         raw = bytes_of(text)
-        read = _read_in_code_page(raw, language)
+        read = read_in_code_page(raw, language)
         if not read:
             return text
         found, code_page = read

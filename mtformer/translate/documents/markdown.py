@@ -18,8 +18,8 @@ from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.flow import Flow, between_tags
 from mtformer.translate.documents.html import role_in_html
 from mtformer.translate.documents.inline import BlockUnit, Kind, Mark, Span, Text, Writer, ends_sentence
-from mtformer.translate.documents.markup_tokens import MarkupSource, decoded, read_html
-from mtformer.translate.documents.plain import plain_block
+from mtformer.translate.documents.markup_tokens import MarkupSource, read_html
+from mtformer.translate.documents.plain import plain_block, read_text
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a text in Markdown.
 
     Raises:
-        UserError: the text is not UTF-8.
+        UserError: the encoding of the text is not known.
     """
     from markdown_it import MarkdownIt
 
-    text, encoding = decoded(content, settings.name)
+    text, encoding = read_text(content, settings)
     start = _end_of_front_matter(text)
     starts = [start, *(match.end() for match in _LINE_END.finditer(text, start)), len(text)]
     opaque = _opaque_lines(text, starts)

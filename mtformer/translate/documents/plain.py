@@ -3,20 +3,49 @@
 Lines that were wrapped are joined, as in a text document, and their translation is wrapped again.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from mtformer.support.errors import UserError
+from mtformer.text.code_pages import read_in_code_page
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Span, Text, Writer, texts
+from mtformer.translate.documents.markup_tokens import decoded
+from mtformer.translate.documents.seam import DocumentSettings
 from mtformer.translate.jobs.reading import Paragraph, paragraphs
+
+log = logging.getLogger(__name__)
 
 Parts = Sequence[tuple[str, bool]]  # of a text, and whether each is translated
 
 # Control characters, and sequences of them that color a terminal: they stay, and a unit ends at them.
 _CONTROL = re.compile("((?:\x1b\\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff])+)")
 _HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
+
+
+def read_text(content: bytes, settings: DocumentSettings) -> tuple[str, str]:
+    """Return the text of a file that declares no encoding, and the encoding to write.
+
+    A text that is mostly no UTF-8 is read in the encoding that Windows had for the source language before Unicode, with
+    a warning.
+
+    Raises:
+        UserError: the text is in none of these encodings, or has a zero byte; the message names the line.
+    """
+    try:
+        return decoded(content, settings.name)
+    except UserError:
+        as_utf8 = re.sub("[\0-\x7f]", "", content.decode(errors="replace"))
+        is_damaged = 2 * as_utf8.count("\ufffd") < len(as_utf8)
+        read = None if is_damaged or 0 in content else read_in_code_page(content, settings.src_lang)
+        if read is None:
+            raise
+    text, code_page = read
+    log.warning("%s is not UTF-8: it is read as %s, and its translation is UTF-8", settings.name, code_page)
+    return text, "utf-8"
 
 
 def plain_block(

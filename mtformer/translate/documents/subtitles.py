@@ -18,7 +18,7 @@ from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Text, Writer
-from mtformer.translate.documents.markup_tokens import decoded
+from mtformer.translate.documents.plain import read_text
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 from mtformer.translate.markup.scanner import SUBTITLE_OVERRIDE
 
@@ -83,7 +83,7 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     Raises:
         UserError: there are none.
     """
-    text, encoding = decoded(content, settings.name)
+    text, encoding = read_text(content, settings)
     first = _CUE.search(text)
     is_srt = first is not None and "," in first[0][: first.start("text") - first.start()]  # in its times
     matches = list((_SRT_CUE if is_srt else _CUE).finditer(text))

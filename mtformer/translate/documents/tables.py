@@ -10,8 +10,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import Span
-from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import plain_block
+from mtformer.translate.documents.plain import plain_block, read_text
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 log = logging.getLogger(__name__)
@@ -26,7 +25,7 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     Raises:
         UserError: a column does not exist, or none is named.
     """
-    text, encoding = decoded(content, settings.name)
+    text, encoding = read_text(content, settings)
     start = len(text) - len(text.removeprefix("\ufeff"))
     if for_excel := _FOR_EXCEL.match(text, start):
         start, delimiter = for_excel.end(), for_excel[1]

@@ -11,8 +11,7 @@ from mtformer.support.terminal import text_width
 from mtformer.text.words import CHARACTER_WORDS, word_spans
 from mtformer.translate.documents.blocks import Block
 from mtformer.translate.documents.inline import BlockUnit, Writer
-from mtformer.translate.documents.markup_tokens import decoded
-from mtformer.translate.documents.plain import plain_units
+from mtformer.translate.documents.plain import plain_units, read_text
 from mtformer.translate.documents.seam import DocumentSettings, TextDocument
 
 _SHORT = 40  # columns: shorter lines say nothing about the width of a page
@@ -29,9 +28,9 @@ def read(content: bytes, settings: DocumentSettings) -> TextDocument:
     """Read a text, of which wrapped lines are joined.
 
     Raises:
-        UserError: it is not UTF-8 or UTF-16.
+        UserError: its encoding is not known.
     """
-    text, encoding = decoded(content, settings.name)
+    text, encoding = read_text(content, settings)
     return _document(text, encoding, settings, joins=True)
 
 
