@@ -272,6 +272,11 @@ class Config:
     assert problems_found == ["no model.start_cache", "no Decoder.stop", "no kee", "no .Beems", "no file scripts/demon"]
 
 
+def test_extras_are_installed_from_a_clone() -> None:
+    named = [page for page, text in PAGES.items() if re.search(r"install\b.*mtformer\[", text)]
+    assert named == []  # the package index may have somebody else's mtformer
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_files_that_it_names_exist(page: str) -> None:
     assert missing_files(PAGES[page]) == []
