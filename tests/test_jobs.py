@@ -1,7 +1,10 @@
 """Jobs: windows, formats, documents, shards, lines that are not text, and resuming after a crash."""
 
+import errno
 import gzip
+import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -9,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -440,6 +443,23 @@ def test_a_full_disk_ends_the_job_with_an_error_that_names_the_output(job: Trans
             errors.add(str(error))
     assert errors
     assert all("out.txt" in error and "No space left on device" in error for error in errors)
+
+
+def test_a_disk_that_is_still_full_when_the_output_is_closed_names_the_output(
+    job: TranslationJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.FileIO):
+        def write(self, *_: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def open_file(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
+        return io.BufferedRandom(Full(path, mode)) if mode == "r+b" else usual(path, mode, *args, **kwargs)
+
+    usual = Path.open
+    monkeypatch.setattr(Path, "open", open_file)
+    with pytest.raises(MtformerError) as error:
+        done(job)
+    assert str(error.value) == f"cannot write {job.output}: No space left on device"
 
 
 def test_n_best_translations_are_a_block_of_lines_and_an_empty_one(job: TranslationJob) -> None:

@@ -113,10 +113,13 @@ class PartialFile:
                 raise UserError(f"cannot write {self.path}: {reason}") from error
             n_before = self.done.n_units
             try:
-                with self._file:
+                try:
                     yield
                     if not self.done.n_units:
                         self._append("")  # an empty .gz file has a member too
+                finally:
+                    with disk_errors(self.path):
+                        self._file.close()  # which retries what could not be written
             except BaseException as error:
                 self._leave(n_before, error, "rerun to resume" if resume else "continue with --resume")
                 raise
