@@ -318,6 +318,18 @@ def failing_after(n_units: int) -> object:
     return fail
 
 
+def test_all_documents_that_cannot_be_read_are_reported_at_once(trained: Project, folder: Path) -> None:
+    for name in ("0.docx", "more/1.odt"):
+        (folder / name).write_bytes(b"damaged")
+    result = translate(trained, "--input", folder, "--output", folder.parent / "out")
+    assert result.status == 2
+    assert "Error: 2 of 4 documents cannot be read:\n" in result.stderr
+    assert all(f"{folder / name} is damaged: it is not a zip" in result.stderr for name in ("0.docx", "more/1.odt"))
+    missing = [folder / "x.html", folder / "y.html"]
+    result = translate(trained, *missing)
+    assert (result.status, [f"there is no file {path}" in result.stderr for path in missing]) == (2, [True, True])
+
+
 def test_one_bad_document_stops_the_job_unless_it_is_to_be_skipped(trained: Project, folder: Path) -> None:
     (folder / "0.docx").write_text("no archive")
     files = [folder / "0.docx", folder / "a.html"]

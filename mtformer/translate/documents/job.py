@@ -89,9 +89,9 @@ class Documents:
         """Yield the units of all documents that are not skipped, numbered from 1.
 
         Raises:
-            UserError: a document cannot be read, unless ``goes_on``.
+            UserError: documents cannot be read, unless ``goes_on``.
         """
-        n_units, skipped = 0, set(self.skipped)
+        n_units, skipped, unreadable = 0, set(self.skipped), list[str]()
         last = max(set(range(1, len(self.tasks) + 1)) - skipped, default=0)
         for number, task in enumerate(self.tasks, 1):
             if number in skipped:
@@ -100,8 +100,13 @@ class Documents:
                 document = self._document(task)
                 units = document.units
             except UserError as error:
-                self._leave_out(error)
+                if self.goes_on:
+                    self._leave_out(error)
+                else:
+                    unreadable.append(str(error))
                 continue
+            if unreadable:
+                continue  # the others are only read to report all problems at once
             log.info("%s: %s", task.input, counted(len(units), self.unit))
             self._starts.append(n_units)
             self._read.append(task.input)
@@ -111,6 +116,9 @@ class Documents:
             for unit in units:
                 n_units += 1
                 yield Paragraph(n_units, unit)
+        if unreadable:
+            heading = [f"{len(unreadable)} of {len(self.tasks)} documents cannot be read:"] if unreadable[1:] else []
+            raise UserError("\n".join(heading + unreadable))
         self.n_units = n_units
 
     def add(self, outputs: Iterable[str]) -> None:

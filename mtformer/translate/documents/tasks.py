@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from mtformer.support.errors import UserError
+from mtformer.support.errors import Problems, UserError
 from mtformer.support.files import require_distinct
 from mtformer.text.lines import is_standard_output
 from mtformer.translate.documents.formats import find_format, format_of
@@ -69,11 +69,14 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         return _in_folder(inputs[0], output)
     inputs = [path for path in inputs if not path.name.startswith(_LOCK)] or inputs
     [first, *others] = inputs
+    problems = Problems()
     for path in inputs:
-        format = format_of(path.name)
-        if not path.is_file():
-            raise UserError(f"there is no file {path}")
-        format.require_package()
+        with problems.collected():
+            format = format_of(path.name)
+            if not path.is_file():
+                raise UserError(f"there is no file {path}")
+            format.require_package()
+    problems.raise_all()
     if is_standard_output(output):
         return [Task(path, path.parent) for path in inputs]
     if others and output.exists() and not output.is_dir():
