@@ -297,6 +297,20 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_text_is_read(slipped
     assert f"cannot make {tmp_path}/file/clean: {tmp_path}/file is not a folder that can be written to" in result.stderr
 
 
+def test_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes("eins\tone\n".encode("utf-16"))
+    (tmp_path / "b.csv").write_text("eins;one\n")
+    for name in ("c.tsv", "d.tsv"):
+        (tmp_path / name).write_text("eins\tone\nzwei\n")
+    data = {"src_lang": "de", "tgt_lang": "en", "train": [{"tsv": "c.tsv"}, {"tsv": "d.tsv"}]}
+    with pytest.raises(UserError, match=r"c\.tsv:2: .*\n.*d\.tsv:2: "):
+        check(parse_config(yaml.safe_dump({"data": data}), tmp_path / "config.yaml"))
+    (tmp_path / "e.tsv").write_text("eins\n")
+    data |= {"train": [{"tsv": "a.tsv"}, {"csv": "b.csv"}], "test": [{"tsv": "e.tsv"}]}
+    with pytest.raises(UserError, match=r"a\.tsv: .*\n.*b\.csv:1: .*\n.*e\.tsv:1: "):
+        check(parse_config(yaml.safe_dump({"data": data}), tmp_path / "config.yaml"))
+
+
 def test_a_source_without_pairs_is_a_problem(project: Project) -> None:
     for side in ("en", "de"):
         (project.folder / f"empty.{side}").touch()

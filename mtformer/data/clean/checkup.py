@@ -1,17 +1,18 @@
 """Check the text of a config: bad pairs, passages out of alignment, lengths in tokens."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from mtformer.config import FILTERS, Config, DataConfig, LanguagePair
+from mtformer.config.sources import SOURCES
 from mtformer.data.clean.filters import LEARNED, Filters, Judgement, filters_of, of_direction
 from mtformer.data.clean.source_check import HELD_OUT, SourceCheck, SourceChecker
 from mtformer.data.clean.token_lengths import Lengths, measure_lengths
 from mtformer.data.held_out import held_out_share, is_apart
-from mtformer.data.sources.parallel import ParallelText, Reservoir, file_version
+from mtformer.data.sources.parallel import ParallelText, Reservoir, file_version, require_readable
 from mtformer.data.store import Portion, text_portions
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
@@ -60,7 +61,11 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         UserError: the text cannot be read, or there is none.
     """
     data = config.data
-    checkers = list(_checkers(data))
+    texts = {
+        use: ParallelText(getattr(data, use), data.src_lang, data.tgt_lang, lenient=use == "train") for use in SOURCES
+    }
+    require_readable(texts.values())
+    checkers = list(_checkers(data, texts))
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
     for portion in _judged(checkers, "checking the text"):
         for pair in portion.pairs if checkers[portion.source].use == "train" else ():
@@ -137,11 +142,11 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     return dict.fromkeys(data.held_out, n_held_out)
 
 
-def _checkers(data: DataConfig) -> Iterator[SourceChecker]:
+def _checkers(data: DataConfig, texts: Mapping[str, ParallelText]) -> Iterator[SourceChecker]:
     by_direction = filters_of(data.model_copy(update={"filters": ["all"]}), lenient=True)
     of_evaluation = FILTERS.keys() - _NOT_IN_EVALUATION
-    for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
-        for part in ParallelText(sources, data.src_lang, data.tgt_lang, lenient=use == "train").parts():
+    for use, text in texts.items():
+        for part in text.parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
             yield SourceChecker(part, use, filters, {path: file_version(path) for path in part.files})
 

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from mtformer.data.clean.seen import HashSet, HeldOut, ManyTargets, exact_key, n
 from mtformer.data.clean.spelling import Spelling
 from mtformer.data.clean.words import Floats
 from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
-from mtformer.support.errors import UserError
+from mtformer.support.errors import Problems, UserError
 from mtformer.support.progress import watched
 from mtformer.support.terminal import counted
 from mtformer.text.languages import letters_of
@@ -280,8 +279,13 @@ def by_reason(inactive: Mapping[str, str]) -> list[str]:
 
 
 def of_direction(parts: Iterable[ParallelText], languages: LanguagePair) -> Iterator[SentencePair]:
-    """Return the pairs of the parts of a text that have these languages."""
-    return chain.from_iterable(part for part in parts if part.languages == languages)
+    """Yield the pairs of the parts of a text that have these languages; an error reports the problems of all parts."""
+    problems = Problems()
+    for part in parts:
+        if part.languages == languages:
+            with problems.collected():
+                yield from part
+    problems.raise_all()
 
 
 def _require_files(text: ParallelText, why: str) -> None:

@@ -121,7 +121,7 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
             files = part.files
             _require_unread(files, read_once)
             if files and not part.has_pipe:
-                next(_read(part.sources[0], *part.languages, Drops()), None)
+                next(_read(part.sources[0], *part.languages, Drops(), part.lenient), None)
     problems.raise_all()
 
 
