@@ -136,6 +136,15 @@ def test_a_model_in_place_of_a_config_is_called_one(tmp_path: Path) -> None:
         load_config(path)
 
 
+@pytest.mark.parametrize("name", ["pairs.xlsx", "pairs.XLS", "pairs.ods"])
+def test_a_spreadsheet_in_place_of_a_config_is_to_be_saved_as_csv(tmp_path: Path, name: str) -> None:
+    advice = (
+        r" is a spreadsheet, not a config; save it as CSV in UTF-8, and write a config that names it, data: .*csv: "
+    )
+    with pytest.raises(UserError, match=rf"{name}{advice}.*pairs\.csv}}\]}}$"):
+        load_config(tmp_path / name)
+
+
 def test_a_merge_of_mappings_is_told_from_an_unknown_key(folder: Path) -> None:
     assert problems(folder, f"{MINIMAL}training: {{<<: {{seed: 2}}, max_steps: 3}}\n") == [
         "C:6: `<<` cannot be used in a config: write the keys that it would add"

@@ -188,6 +188,10 @@ def test_archives_that_cannot_be_read_are_told_with_what_to_do(tmp_path: Path, m
         assert error_of(tmp_path / "text.zip").endswith(
             "text.zip: it is a zip archive or a spreadsheet: unpack it, or save it as CSV in UTF-8"
         )
+    (tmp_path / "text.xls").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(504))
+    assert error_of(tmp_path / "text.xls").endswith(
+        "text.xls: it is a file of Office 97 to 2003: save it as CSV in UTF-8"
+    )
     (tmp_path / "pairs.parquet").write_bytes(b"PAR1\x15\x04\x15\0PAR1")
     assert error_of(tmp_path / "pairs.parquet").endswith("Parquet: name its folder, as in hf:./FOLDER,split:train")
     (tmp_path / "text.zst").write_bytes(zstd.compress(b"text"))

@@ -42,9 +42,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         UserError: naming file, line, key and remedy of all problems.
     """
     path = Path(path)
-    if (kind := Path(path.name.removesuffix(".gz")).suffix[1:]) in ("tsv", "csv", "jsonl", "tmx"):
-        data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {str(path).removeprefix(f'{kind}:')}}}]}}"
-        raise UserError(f"{path} is a text, not a config; write a config that names it, data: {data}")
+    refuse_source(path, "a config")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -60,6 +58,23 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
         raise UserError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the config as UTF-8") from None
     return parse_config(text, path, overrides)
+
+
+def refuse_source(path: Path, wanted: str) -> None:
+    """Refuse a table, a translation memory or a spreadsheet, by its name, in the place of what is ``wanted``.
+
+    Raises:
+        UserError: with the config that would name it as a source.
+    """
+    kind, what, advice = Path(path.name.removesuffix(".gz")).suffix[1:].lower(), "a file of sentence pairs", ""
+    if kind in ("xlsx", "xls", "ods"):
+        named, kind, what, advice = path.with_suffix(".csv"), "csv", "a spreadsheet", "save it as CSV in UTF-8, and "
+    elif kind in ("tsv", "csv", "jsonl", "tmx"):
+        named = path
+    else:
+        return
+    data = f"{{src_lang: LANG, tgt_lang: LANG, train: [{{{kind}: {str(named).removeprefix(f'{kind}:')}}}]}}"
+    raise UserError(f"{path} is {what}, not {wanted}; {advice}write a config that names it, data: {data}")
 
 
 def parse_config(

@@ -66,6 +66,10 @@ def _zip(file: BinaryIO) -> _Reader:
     raise UnsupportedError("it is a zip archive or a spreadsheet: unpack it, or save it as CSV in UTF-8")
 
 
+def _old_office(file: BinaryIO) -> _Reader:
+    raise UnsupportedError("it is a file of Office 97 to 2003: save it as CSV in UTF-8")
+
+
 def _parquet(file: BinaryIO) -> _Reader:
     raise UnsupportedError("it is Parquet: name its folder, as in hf:./FOLDER,split:train")
 
@@ -78,6 +82,7 @@ _FORMATS: dict[bytes, Callable[[BinaryIO], _Reader]] = {
     b"P*M\x18": _zstd,  # pzstd begins with a frame to be skipped
     b"PK\x03\x04": _zip,
     b"PK\x05\x06": _zip,  # without any file
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": _old_office,
     b"PAR1\x15": _parquet,
 }
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")  # how the names of such files usually end
