@@ -267,6 +267,12 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         (["pairs.tsv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{tsv: pairs.tsv}]}\n"),
         (["pairs.csv.gz"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{csv: pairs.csv.gz}]}\n"),
         (["csv:pairs.csv"], "names it, data: {src_lang: LANG, tgt_lang: LANG, train: [{csv: pairs.csv}]}\n"),
+        (
+            ["--src", "pairs.tmx", "--tgt", "train.de", "--from", "en"],
+            "pairs.tmx is a file of sentence pairs, not a text in one language; write a config that names it, data: "
+            "{src_lang: LANG, tgt_lang: LANG, train: [{tmx: pairs.tmx}]}\n",
+        ),
+        (["--tgt", "pairs.xlsx"], "pairs.xlsx is a spreadsheet, not a text in one language; save it as CSV in UTF-8, "),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (
             ["--src", "notes.txt", "--tgt", "train.de"],
@@ -296,7 +302,7 @@ def test_bad_files_are_refused_before_anything_is_written(
     two_files: Project, arguments: list[str], message: str
 ) -> None:
     (two_files.folder / "notes.txt").write_text("a\n")
-    for name in ("packed.en.gz", "other.en"):
+    for name in ("packed.en.gz", "other.en", "pairs.tmx", "pairs.xlsx"):
         (two_files.folder / name).touch()
     before = sorted(two_files.folder.iterdir())
     result = two_files.mtformer("train", *arguments)

@@ -127,6 +127,7 @@ class Texts(Options):
             UserError: neither or both are given, or they cannot be used.
         """
         from mtformer.config import load_config
+        from mtformer.config.loading import refuse_source
         from mtformer.data.new_config import config_of_files, language_of, options_of_files
         from mtformer.runs.folder import RunFolder
 
@@ -144,6 +145,8 @@ class Texts(Options):
             raise UserError(
                 "name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de"
             )
+        for path in filter(None, (self.src, self.tgt)):
+            refuse_source(path, "a text in one language")
         usage = f"line by line: mtformer {command} {options_of_files(self.src, self.tgt, languages)}"
         if self.src is None:
             raise UserError(f"--tgt {self.tgt} needs --src, its source text, {usage}")
