@@ -137,7 +137,7 @@ def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:
             "table:2: this line has 2 columns, and the first has 3",
         ),
         ("one, two,eins\n", {}, "it is not clear which columns contain the texts"),
-        ("a;b\n", {}, "table:1: this line has no ',': 'a;b'; set delimiter, or put quotes around text"),
+        ("a b,\nc\n", {}, "table:2: this line has no ',': 'c'; set delimiter, or put quotes around text"),
         ("a,b\nc, d,e\n", {}, "table:2: this line has 3 columns, and the first has 2; set delimiter, or put quotes"),
         ('a|b\n"c|d"|e\n', {}, "table:2: this line has 3 columns, and the first has 2; set quotes: true if the fields"),
         ('a,b\n"c\nd,e\nf,g\n', {}, "table:2: this row cannot be read: its quotes are not closed"),
@@ -156,6 +156,14 @@ def test_what_is_ambiguous_or_wrong_is_an_error_that_lists_the_columns(
             table(tmp_path, text, **keys)
     else:
         assert message in error_of(table(tmp_path, text, **keys))
+
+
+def test_the_likely_delimiter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as error:
+        read(table(tmp_path, "a;b\n"))
+    advice = """set delimiter: ";", as in 'csv:table,delimiter:;' on the command line"""
+    assert str(error.value) == f"table:1: this line has no ',': 'a;b'; if ';' separates the columns, {advice}"
 
 
 def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:

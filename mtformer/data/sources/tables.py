@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -265,6 +266,9 @@ def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> Non
 def _hint(cells: list[str], source: TsvFile | CsvFile) -> str:
     """Return advice on a row with another number of columns."""
     if isinstance(source, CsvFile):
+        if mark := next((mark for mark in ";|" if len(cells) == 1 and mark in cells[0]), ""):
+            named = shlex.quote(f"csv:{input_name(source.csv)},delimiter:{mark}")
+            return f'; if {mark!r} separates the columns, set delimiter: "{mark}", as in {named} on the command line'
         return "; set delimiter, or put quotes around text that contains it"
     is_quoted = not source.quotes and any(cell.startswith('"') for cell in cells)
     return "; set quotes: true if the fields are quoted" if is_quoted else ""
