@@ -184,7 +184,7 @@ def test_what_is_killed_anywhere_goes_on(
     cut_before(PartialFile, "finish")
     n_cuts = 0
     while n_cuts < 100:
-        left = 4
+        left = 3
         try:
             report = run_improve(project)
         except PowerCut:
@@ -327,6 +327,15 @@ def test_what_cannot_be_improved_is_refused(project: Project, options: list[str]
     assert not (project.folder / "runs").exists()
 
 
+@pytest.mark.parametrize("plan", [[], ["--plan"]])
+def test_a_baseline_with_other_settings_is_refused_and_nothing_is_left(trained: Project, plan: list[str]) -> None:
+    command = ["improve", "config.yaml", "--output", "better", "--set", "training.seed=2", *plan]
+    result = trained.mtformer(*command)
+    assert (result.status, result.stdout) == (2, "")
+    assert "contains a run started with different settings: training.seed was 1, is now 2. " in result.stderr
+    assert not (trained.folder / "better").exists()
+
+
 def test_too_little_text_is_refused(tmp_path: Path) -> None:
     few = make(tmp_path / "few", n_pairs=50).mtformer("improve", "config.yaml", "--output", "better")
     assert (few.status, "the config has 50 training pairs: with fewer than 100" in few.stderr) == (2, True)
@@ -455,6 +464,7 @@ def test_one_process_at_a_time_and_a_damaged_state_is_reported(tmp_path: Path) -
         locked(tmp_path / "better/improve"),
     ):
         pass
+    (tmp_path / "better/improve").mkdir(parents=True)
     (tmp_path / "better/improve/state.json").write_text("{")
     with pytest.raises(UserError, match=r"cannot read .*state\.json: restore it"):
         State(tmp_path / "better/improve", {})

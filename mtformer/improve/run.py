@@ -26,7 +26,7 @@ from mtformer.support.terminal import counted
 from mtformer.text.glossary import Glossary
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
-from mtformer.training.run import dry_run, train
+from mtformer.training.run import dry_run, require_resumable, train
 from mtformer.translate.jobs.reading import TextInput
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,6 @@ def improve(request: Request) -> Report:
     folder = request.output / "improve"
     with locked(folder):
         state = State(folder, _inputs(request, texts))
-        state.write()
         is_new = "baseline" not in state.outcomes
         if is_new:
             expected = _expected(request, texts)
@@ -291,10 +290,16 @@ def _recorded(run: Contents, texts: _Texts) -> Baseline:
 
 
 def _expected(request: Request, texts: _Texts) -> Baseline:
-    """Return the facts of the baseline: those of its run, if that is complete, or else measured on a few updates."""
+    """Return the facts of the baseline: those of its run, if that is complete, or else measured on a few updates.
+
+    Raises:
+        UserError: there is a run with other settings.
+    """
     folder = RunFolder.of(request.config)
     if folder.config.is_file() and (run := gather(folder.path)).is_finished:
-        return _recorded(run, texts)
+        recorded = _recorded(run, texts)
+        require_resumable(request.config)
+        return recorded
     log.info("the config is not trained yet: a few updates are measured, to estimate the times")
     expected = dry_run(request.config)
     return _facts(expected.seconds, expected.n_steps, expected.steps_per_epoch, texts)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -129,7 +129,7 @@ class State:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one process.
+    """Hold a folder for one process; if nothing is written there, it is removed again.
 
     Raises:
         UserError: another process holds it.
@@ -143,5 +143,10 @@ def locked(folder: Path) -> Iterator[None]:
         raise UserError(f"another process is at work in {folder.parent}: wait for it, or stop it") from None
     except OSError as error:
         raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
-    with held:
-        yield
+    try:
+        with held:
+            yield
+    finally:
+        with suppress(OSError):  # they are not empty
+            folder.rmdir()
+            folder.parent.rmdir()

@@ -173,6 +173,16 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
         return forecast(trainer)
 
 
+def require_resumable(config: Config) -> None:
+    """Refuse what :func:`train` would refuse of a run that exists, without building the model.
+
+    Raises:
+        UserError: as :func:`train` would.
+    """
+    config = named_commits(config)
+    collect_facts(config, read_inputs(config, ALONE), 1, RunFolder.of(config))
+
+
 @contextmanager
 def _resumable(folder: RunFolder, fresh: bool) -> Iterator[None]:
     """Log how to resume if an interrupt ends the block and there is a checkpoint."""
