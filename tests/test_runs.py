@@ -81,6 +81,14 @@ def test_a_time_limit_that_ends_training_early_is_pointed_out(project: Project) 
     assert "epochs are few" not in result.stderr  # the default is not what training.max_minutes has replaced
 
 
+def test_a_model_that_has_hardly_learned_anything_is_pointed_out(project: Project) -> None:
+    train = ("train", project.config, "--set", "training.max_steps=1")
+    warning = "the model has hardly learned anything yet: its best BLEU on the validation set is 0."
+    assert warning in project.mtformer(*train).stderr
+    by_loss = project.mtformer(*train, "--set", "training.early_stopping_metric=loss", "--fresh")
+    assert (by_loss.status, "hardly learned" in by_loss.stderr) == (0, False)
+
+
 def test_starting_from_scratch_removes_the_page_of_the_earlier_run(project: Project) -> None:
     train = ("train", project.config, "--set", "training.max_steps=1")
     assert project.mtformer(*train, "--set", "training.report=true").status == 0

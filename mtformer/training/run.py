@@ -29,7 +29,7 @@ from mtformer.support.packages import require_package
 from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
-from mtformer.support.terminal import counted
+from mtformer.support.terminal import counted, fixed
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import TrainState
 from mtformer.training.display import make_writers
@@ -106,6 +106,7 @@ def train(
         if trainer.state.step > first_step:  # else the run was complete, as it has said
             log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
             _warn_of_no_gain(trainer)
+            _warn_of_no_quality(trainer)
             _warn_of_few_epochs(trainer)
         return folder.bundle
 
@@ -141,6 +142,17 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
         is_limited = limit is not None and state.general_bleu is not None
         without = f" without losing more than {limit:g} BLEU on general text (training.max_forgetting)" * is_limited
         log.warning("no validation was better than the first%s: the model is that of training.init_from", without)
+
+
+def _warn_of_no_quality(trainer: Trainer) -> None:
+    """Log that no model of the run translates, by its best BLEU."""
+    best = trainer.state.best
+    if trainer.settings.early_stopping_metric == "bleu" and best and best.value < 1:
+        log.warning(
+            "the model has hardly learned anything yet: its best BLEU on the validation set is %s; it needs more steps "
+            "(training.max_steps) or more text",
+            fixed(best.value, 2),
+        )
 
 
 def _warn_of_few_epochs(trainer: Trainer) -> None:
