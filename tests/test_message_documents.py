@@ -508,9 +508,9 @@ def test_a_variant_of_a_language_is_not_another_variant() -> None:
         (
             "a.csv",
             TABLE,
-            "a.csv has 3 columns, id, text, n: name those to translate with mtformer translate --column; ",
+            "a.csv has 3 columns, id, text, n: name those to translate with mtformer translate --column (",
         ),
-        ("a.csv", TABLE, "--column; a server takes tables of one column"),
+        ("a.csv", TABLE, "--column (mtformer serve translates tables of one column)"),
         ("a.xlf", "<tmx/>", "a.xlf is not XLIFF"),
         ("a.xlf", "<xliff><a></xliff>", "a.xlf is damaged: line 1 is not valid XML (mismatched tag)"),
         ("a.xlf", '<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "a.xlf declares entities of its own"),

@@ -98,7 +98,7 @@ def _columns(header: Sequence[str], settings: DocumentSettings) -> tuple[list[in
             return [0], False
         raise UserError(
             f"{settings.name} has {len(header)} columns, {', '.join(header)}: name those to translate with mtformer "
-            "translate --column; a server takes tables of one column"
+            "translate --column (mtformer serve translates tables of one column)"
         )
     found = []
     for name in settings.columns:
