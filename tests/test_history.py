@@ -59,7 +59,7 @@ def saved(project_of_module: Project, tokenizer: Tokenizer) -> SavedRun:
     [
         ("training.learning_rate=0.5", 0.0041926, 0.5),
         ("training.label_smoothing=0.2", 0.1, 0.2),
-        ("training.schedule=wsd", "linear", "wsd"),
+        ("training.schedule=cosine", "linear", "cosine"),
         ("training.max_steps=30", 20, 30),
         ("training.max_minutes=7", None, 7.0),
         ("training.grad_accum_steps=3", 1, 3),

@@ -28,10 +28,6 @@ rate_at = partial(learning_rate, warmup_share=0.1)
         ("cosine", 26, 0.5, 0.5),
         ("cosine", 51, 1.0, 0.0),
         ("cosine", 66, 1.3, 0.0),
-        ("wsd", 2, 0.02, 0.5),
-        ("wsd", 41, 0.8, 1.0),
-        ("wsd", 46, 0.9, 0.5),  # half of the last fifth is over
-        ("wsd", 51, 1.0, 0.0),
         ("constant", 2, 0.02, 0.5),
         ("constant", 51, 1.0, 1.0),
         ("inverse_sqrt", 1, 0.0, 0.25),
@@ -56,7 +52,6 @@ def test_schedules_with_four_steps_of_warmup(schedule: str, step: int, progress:
         ("constant", 5, 0.1, 1.0),
         ("linear", 5, 0.1, 0.9),
         ("cosine", 5, 0.5, 0.5),
-        ("wsd", 40, 0.9, 0.5),
         ("inverse_sqrt", 5, 0.1, 1.0),
         ("inverse_sqrt", 400, 0.5, 1.0),  # holds its peak until equation 3 does
         ("inverse_sqrt", 1_600, 1.0, 0.5),

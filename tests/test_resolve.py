@@ -178,9 +178,9 @@ def test_a_resolved_config_is_read_back_and_nothing_in_it_is_open(folder: Path, 
     assert ResolvedConfig.model_validate(yaml.safe_load(dump_config(config))) == config
 
 
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd", "constant", "inverse_sqrt"])
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt"])
 def test_a_schedule_that_decays_to_zero_is_not_stopped_on_its_plateau(folder: Path, schedule: str) -> None:
-    decays = schedule in ("linear", "cosine", "wsd")
+    decays = schedule in ("linear", "cosine")
     config = load(folder, MINIMAL, f"training.schedule={schedule}")
     assert resolve(config, Facts(100)).training.early_stopping_patience == (None if decays else 10)
     for given, patience in (("3", 3), ("null", None)):

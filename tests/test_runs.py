@@ -82,7 +82,7 @@ def test_a_time_limit_that_ends_training_early_is_pointed_out(project: Project) 
 
 
 def test_a_model_that_has_hardly_learned_anything_is_pointed_out(project: Project) -> None:
-    train = ("train", project.config, "--set", "training.max_steps=1")
+    train = ("train", project.config, "--set", "training.max_steps=100", "--set", "training.learning_rate=1e-9")
     warning = "the model has hardly learned anything yet: its best BLEU on the validation set is 0."
     assert warning in project.mtformer(*train).stderr
     by_loss = project.mtformer(*train, "--set", "training.early_stopping_metric=loss", "--fresh")

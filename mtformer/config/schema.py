@@ -178,11 +178,10 @@ class TrainingConfig(Section):
     post-norm; for pre-norm, 3 times that with Muon and 1.5 times that without. With `init_from`, a fifth of it for up
     to 2,000 pairs that are not `general`, rising to a third for 10,000 or more, unless the direction is new to that
     model or `lora` is set."""
-    schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
-    """How the learning rate decays: to zero at the first limit, either from the first step on (`linear`, `cosine`) or
-    in the last fifth of training (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the
-    paper (`inverse_sqrt`). The warm-up multiplies this: with `linear` and a warm-up of a tenth of the run, the highest
-    rate is nine tenths of `learning_rate`."""
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"
+    """How the learning rate decays: from the first step on to zero at the first limit (`linear`, `cosine`); not at all
+    (`constant`); or as in the paper (`inverse_sqrt`). The warm-up multiplies this: with `linear` and a warm-up of a
+    tenth of the run, the highest rate is nine tenths of `learning_rate`."""
     warmup_steps: int | None = Field(default=None, ge=0)
     """The number of warm-up steps, in which the learning rate rises to its peak; at most a tenth of the run, or a third
     with post-norm. Default: by the size of the data, and at least 1,000 with post-norm."""

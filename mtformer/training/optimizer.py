@@ -17,7 +17,6 @@ _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
 # The longest warm-up, as a share of the run, by `model.norm`. In short runs pre-norm learned the more the sooner the
 # warm-up was over, and post-norm most with a third of the run (docs/performance.md).
 WARMUP_SHARES: dict[Literal["pre", "post"], float] = {"pre": 0.1, "post": 1 / 3}
-_DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
 class _Adam(torch.optim.Adam):
@@ -70,8 +69,7 @@ def learning_rate(
     Args:
         step: the number of the update, starting at 1.
         progress: the completed fraction of the run, from 0 to 1.
-        schedule: ``linear`` or ``cosine``, which decay from the first step to zero at the end of the run; ``wsd``
-            (warm-up, stable, decay; Hu et al. 2024), which decays to zero in the last fifth of the run; ``constant``;
+        schedule: ``linear`` or ``cosine``, which decay from the first step to zero at the end of the run; ``constant``;
             or ``inverse_sqrt``, equation 3 of the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written
             with its peak.
         peak: the learning rate that warm-up and decay multiply.
@@ -85,7 +83,6 @@ def learning_rate(
     falls = {
         "constant": 1.0,
         "linear": left,
-        "wsd": min(1.0, left / _DECAY_SHARE),
         "cosine": 0.5 * (1.0 - math.cos(math.pi * left)),
     }
     return peak * warmup * falls[schedule]

@@ -48,6 +48,7 @@ from mtformer.training.validation import Validator
 log = logging.getLogger(__name__)
 
 _FEW_PAIRS = 1_000  # with which a run is only good for trying things out
+_FEWEST_STEPS = 100  # of a run that is meant to learn something
 
 
 def train(
@@ -146,12 +147,12 @@ def _warn_of_no_gain(trainer: Trainer) -> None:
 
 def _warn_of_no_quality(trainer: Trainer) -> None:
     """Log that no model of the run translates, by its best BLEU."""
-    best = trainer.state.best
-    if trainer.settings.early_stopping_metric == "bleu" and best and best.value < 1:
+    state, is_bleu = trainer.state, trainer.settings.early_stopping_metric == "bleu"
+    if is_bleu and state.step >= _FEWEST_STEPS and state.best and state.best.value < 1:
         log.warning(
             "the model has hardly learned anything yet: its best BLEU on the validation set is %s; it needs more steps "
             "(training.max_steps) or more text",
-            fixed(best.value, 2),
+            fixed(state.best.value, 2),
         )
 
 
