@@ -152,6 +152,17 @@ def test_unknown_entities_stay() -> None:
     assert translated(page, "a.html").decode() == wanted.replace("The", "THE").replace("sign", "SIGN")
 
 
+def test_an_ampersand_between_capitals_is_no_entity() -> None:
+    assert units("<p>R&D; is good.", "a.html") == ["R&amp;D; is good."]
+    assert translated("<p>R&D; is good.", "a.html", identity).decode() == "<p>R&D; is good."
+
+
+@pytest.mark.parametrize("unit", ["<div lang=fr>Un <div lang=en>two </div></div>", "<b lang=fr><i lang=en>two "])
+def test_nested_languages_take_time_in_proportion_to_their_size(unit: str) -> None:
+    n_calls_of = [n_calls(lambda n=n: units(f"<html lang=en>{unit * n}", "a.html")) for n in (100, 200)]
+    assert n_calls_of[1] < 2.5 * n_calls_of[0]
+
+
 def test_untidy_pages_are_read() -> None:
     page = "<p>One <b>two <i>three</b> four</i> 1 < 2 &copy; AT&T </p></div><p>five <"
     assert translated(page, "a.html", identity).decode() == page
@@ -187,7 +198,9 @@ def test_what_must_not_be_translated_ends_where_browsers_end_it(page: str, expec
         ("<div lang=fr>Un<div lang=en>One<p lang=fr>Un<i lang=en>Two</i></p></div></div>", ["One", "Two"]),
         ("<div translate=no><p lang=fr>Un<i lang=en>One</i></p></div>", []),
         ("<html lang=fr><p>One<p lang=fr-CA>Two<p lang=it>Un cane<p lang=en>Three", ["One", "Two", "Three"]),
-        ("<p lang=''>One<p lang=x-unknown>Two", ["One", "Two"]),
+        ("<p lang=''>One<p lang=und>Two<p lang=la>Unus canis", ["One", "Two"]),
+        ("<html><body lang=fr><p>One<i lang=''>Two</i>", ["One<1>Two</1>"]),
+        ("<p lang=fr>Un <i lang=''>chien</i>", []),
     ],
 )
 def test_elements_in_another_language_stay(page: str, expected: list[str]) -> None:

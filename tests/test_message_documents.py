@@ -293,6 +293,15 @@ def test_values_below_named_keys_are_translated() -> None:
             units(written, name, columns=["text", "b"])
 
 
+def test_below_a_named_key_all_values_are_text() -> None:
+    assert units('{"label": "e-mail", "class": "btn-save"}', "a.json", columns=["label"]) == ["e-mail"]
+
+
+def test_a_key_that_is_no_plain_scalar_is_never_a_named_one() -> None:
+    text = "a: &x name\ntitle: A dog\n*x : Two\ntitle : A cat\n!!int 2: Three\n? [a, b]\n: Four\n"
+    assert units(text, "a.yml", columns=["title"]) == ["A dog", "A cat"]
+
+
 def test_tables_with_tabs_may_have_commas_in_their_header() -> None:
     assert units("name\ta, b, c\nx\tA, dog\n", "a.tsv", columns=["2"]) == ["a, b, c", "A, dog"]
     assert units("A, dog\n", "a.tsv") == ["A, dog"]

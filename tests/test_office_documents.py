@@ -485,8 +485,8 @@ def test_cells_that_formulas_compare_stay() -> None:
     sheet = book.active
     for text in ("open", "Red dog", "two dogs", 'A "big" dog', "yes", "No", "maybe, now", "never", "late dog"):
         sheet.append([text])
-    sheet["B1"] = '=IF(A1="Open",COUNTIF(A:A,"red dog"),"A ""big"" dog")'
-    sheet["B2"] = '=A2&"maybe, never"'
+    sheet["B1"] = '=IF(A1="Open",COUNTIF(A:A,"=Red dog"),"A ""big"" dog")'
+    sheet["B2"] = '=A2&"maybe, never"&COUNTIF(A:A,"<>red dog")'
     sheet.add_data_validation(DataValidation(type="list", formula1='"Yes, no"', sqref="A5:A6"))
     sheet.conditional_formatting.add("A1:A9", CellIsRule(operator="equal", formula=['"late dog"']))
     content = saved(book)

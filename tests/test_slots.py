@@ -64,6 +64,7 @@ def shown(text: str) -> str:
         ("COVID-19- or H1N1-viruses, python3-dev and X1-Y2-z", "<N>- or <N>-viruses, <N> and <N>"),
         ("CO₂-neutral, Ca(OH)₂, SO₄²⁻ on 5 m²", "<N>-neutral, <N>, <N> on <M>"),
         ("x² + v₀, the word² and (H₂O)", "<N> + <N>, the word² and <N>"),
+        ("A4/24.12.2024 at 24V/2.5 A, A-12/5% and 100W/m²", "<N>/<M> at <N>/<M> A, <N>/<M> and <N>/m²"),
         ("The A380, COVID-19, 3D, mp3 and v2.0.", "The <N>, <N>, <N>, <N> and v2.0."),  # there are four for names
         ("Call +49 30 1234567 or 24/7.", "Call <M> or <M>."),
         ("a 20-year-old on 3/14", "a <M>-year-old on <M>"),

@@ -266,6 +266,13 @@ def test_documents_in_other_encodings_are_read_by_their_language_and_written_in_
     assert caplog.messages == [f"{name} is not UTF-8: it is read as {encoding}, and its translation is UTF-8"]
 
 
+@pytest.mark.parametrize(("src_lang", "line"), [("und", "Привет"), ("kk", "Сәлем"), ("yue", "你好")])
+def test_encodings_of_languages_that_had_others_or_are_not_known_are_not_guessed(src_lang: str, line: str) -> None:
+    content = OTHER.format(line).encode("gb18030" if src_lang == "yue" else "cp1251", "replace")
+    with pytest.raises(UserError, match="the text is not UTF-8"):
+        translated(content, "a.srt", src_lang=src_lang)
+
+
 @pytest.mark.parametrize("name", ["a.srt", "a.md", "a.csv"])
 @pytest.mark.parametrize("line", [b"Sch\xf6ne Gr\xc3\xbc\xc3\x9fe!", b"\x81 Sch\xf6n"])
 def test_a_document_that_is_damaged_or_in_no_known_encoding_is_refused(name: str, line: bytes) -> None:

@@ -66,9 +66,10 @@ def refuse_source(path: Path, wanted: str) -> None:
     Raises:
         UserError: with the config that would name it as a source.
     """
-    kind, what, advice = Path(path.name.removesuffix(".gz")).suffix[1:].lower(), "a file of sentence pairs", ""
+    name = path.with_suffix("") if path.suffix in (".gz", ".xz", ".bz2", ".zst") else path
+    kind, what, advice = name.suffix[1:].lower(), "a file of sentence pairs", ""
     if kind in ("xlsx", "xls", "ods"):
-        named, kind, what, advice = path.with_suffix(".csv"), "csv", "a spreadsheet", "save it as CSV in UTF-8, and "
+        named, kind, what, advice = name.with_suffix(".csv"), "csv", "a spreadsheet", "save it as CSV in UTF-8, and "
     elif kind in ("tsv", "csv", "jsonl", "tmx"):
         named = path
     else:

@@ -129,13 +129,13 @@ class State:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one process; if nothing is written there, it is removed again.
+    """Hold a folder for one process; if it is new and nothing is written there, it is removed again.
 
     Raises:
         UserError: another process holds it.
         MtformerError: it cannot be made or locked.
     """
-    path = folder / "lock"
+    path, new = folder / "lock", [place for place in (folder, folder.parent) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         held = lock(path)
@@ -148,5 +148,5 @@ def locked(folder: Path) -> Iterator[None]:
             yield
     finally:
         with suppress(OSError):  # they are not empty
-            folder.rmdir()
-            folder.parent.rmdir()
+            for place in new:
+                place.rmdir()

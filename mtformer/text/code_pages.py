@@ -5,11 +5,13 @@ from contextlib import suppress
 
 from mtformer.text.languages import base_language
 
+OF_MANY_CHARACTERS = {"euc_jp", "cp932", "cp949", "cp950", "gb18030"}  # most of which are rare in any text
 _TRADITIONAL = re.compile("Hant|(?<=[-_])(?:TW|HK|MO)$")
 _KANA = re.compile("[\u3041-\u30fe]")
-_CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be; others write Windows-1252
+_CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can be
     language: encodings.split()
     for encodings, languages in (
+        ("cp1252", "af ca da de en es eu fi fo fr ga gl id is it lb ms nb nl nn no pt sv sw"),
         ("cp1250", "bs cs hr hu pl ro sk sl sq"),
         ("cp1251", "be bg mk ru sr uk"),
         ("cp1253", "el"),
@@ -27,8 +29,13 @@ _CODE_PAGES = {  # of Windows, after an encoding that hardly any text in it can 
 }
 
 
+def knows_code_page(language: str) -> bool:
+    """Tell whether the encodings of a language are known, rather than assumed."""
+    return base_language(language) in _CODE_PAGES
+
+
 def code_pages_of(language: str) -> list[str]:
-    """Return the encodings that a language had before Unicode."""
+    """Return the encodings that a language had before Unicode, Windows-1252 where they are not known."""
     code_pages = _CODE_PAGES.get(base_language(language), ["cp1252"])
     if _TRADITIONAL.search(language):
         return ["cp950"]

@@ -25,6 +25,7 @@ COMPOUND = rf"-(?=[A-Za-z\u00c0-\u024f][a-z\u00df-\u024f]{{3,}}(?:-[A-Za-z\u00c0
 _TAIL, _TAIL_END = rf"(?:(?!{COMPOUND})[-_.][A-Za-z0-9]+)*", rf"(?![{LATIN}]|(?!{COMPOUND}|-\s)-)"
 _LOW, _HIGH = "\u2080-\u2089", "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"  # small digits; the upper ones with + and -
 SMALL_DIGITS = f"{_LOW}{_HIGH}"
+_PART_END = rf"(?![{LATIN}{SMALL_DIGITS}%/-]|[.,:][0-9])"  # not of a date, a decimal or a unit, as in A4/24.12.2024
 _SIGNS = "!#-&*+=@^~"  # of a password
 _HEX = "[0-9A-Fa-f]"
 # A capitalized word of four letters or more; not Spanish "siglo XX", Italian "Nel XX secolo" or World War II
@@ -58,7 +59,7 @@ _CODES = {
     "version": rf"{_START}[vV]?[0-9]+(?:\.[0-9]+)+-(?:alpha|beta|rc|dev)(?:[.-]?[0-9]+)*{_END}",
     "word with digits": rf"{_START}(?:(?!(?:{CURRENCY})[0-9])[A-Za-z]+[0-9][A-Za-z0-9]*(?:,[0-9]{{3}})*"  # mp3
     r"|[A-Z][A-Za-z]*[-_][0-9]+[A-Za-z0-9]*"  # COVID-19
-    rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}(?:/(?:[A-Za-z]|[0-9]+)(?![{LATIN}/-]))?{_TAIL_END}",  # 3D, A-12/b
+    rf"|(?<![$€£])[0-9]+[A-Z][A-Za-z0-9]*){_TAIL}(?:/(?:[A-Za-z]|[0-9]+){_PART_END})?{_TAIL_END}",  # 3D, A-12/b
     "formula": rf"{_START}(?:(?=[A-Za-z()]{{1,6}}[{_LOW}])[A-Z](?:[A-Za-z{_LOW}]|\([A-Za-z{_LOW}]+\))*[{_HIGH}]*"  # CO₂
     rf"|(?<![0-9])(?<![0-9]\s)[A-Za-z]{{1,2}}[{_HIGH}{_LOW}]+){_TAIL_END}",  # x², but not of 5 m²
     "number with letters": rf"{_START}[0-9]+(?:/[0-9]+)?-[A-Z]{{1,2}}[0-9]*(?:-[A-Z0-9]+)*{_END}",  # 12-AB

@@ -12,7 +12,7 @@ from ftfy import fix_encoding
 from ftfy.badness import is_bad
 from ftfy.fixes import fix_c1_controls
 
-from mtformer.text.code_pages import code_pages_of, read_in_code_page
+from mtformer.text.code_pages import OF_MANY_CHARACTERS, code_pages_of, read_in_code_page
 from mtformer.text.languages import letters_of
 from mtformer.text.lines import bytes_of, without_escapes
 from mtformer.text.marks import character_of
@@ -40,7 +40,6 @@ _BREAKS = re.compile("[\v\f\r\x1c-\x1f]+")  # of lines, pages and fields, as wor
 _CONTINUED = re.escape(bytes(range(0x80, 0xC0)).decode("sloppy-windows-1250"))
 # Letters of two bytes, such as "ü" and "ą", read as Windows-1250; in a word, which has no capital there.
 _READ_AS_1250 = re.compile(f"(?<=[a-z])[ĂÄĹ][{_CONTINUED}]|[ĂÄĹ][ĄĽŁŚśŠŞŤŹŻŽ](?=[a-z])")
-_OF_MANY_CHARACTERS = {"euc_jp", "cp932", "cp949", "cp950", "gb18030"}  # most of which are rare in any text
 _LEAST_SHARE = 1e-4  # of the letters beyond ASCII, for a letter to be usual
 _FEWEST_LETTERS = 500  # beyond ASCII, to know the usual ones
 _LEAST_OTHERS = 0.5  # of the lines beyond ASCII, which are not UTF-8, for others to be so by chance
@@ -96,7 +95,7 @@ def _letters_beyond_ascii(text: str) -> list[str]:
 
 def _by_chance(text: str, language: str) -> str:
     """Return the letters that a language does not have, but its code page of many characters makes: "ʲô" of 什么."""
-    if not _OF_MANY_CHARACTERS.isdisjoint(code_pages_of(language)):
+    if not OF_MANY_CHARACTERS.isdisjoint(code_pages_of(language)):
         others = re.sub(f"[{letters_of(language)}]", "", text)
         return "".join(each for each in others if _is_letter(each) and min(each.encode()) >= _LOWEST_BYTE)
     return ""
@@ -148,7 +147,7 @@ def decoded(text: str, language: str, letters: Letters, *, by_chance: bool = Fal
             return text
         found, code_page = read
         n_others = n_escaped + len(_by_chance(text, language).encode())
-        is_usual = code_page in _OF_MANY_CHARACTERS or letters.are_usual(found)
+        is_usual = code_page in OF_MANY_CHARACTERS or letters.are_usual(found)
         if 2 * n_others < sum(byte > 0x7F for byte in raw) or not is_usual:
             return text
         text = found

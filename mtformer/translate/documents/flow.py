@@ -64,6 +64,7 @@ def between_tags(text: str, format: str | None = None) -> str:
     return escape(text, quote=False)
 
 
+_AMPERSAND = re.compile("&[A-Z]{1,2};")  # of R&D; rather than an entity
 _Stretch = tuple[int, int, Kind]
 _ATTRIBUTE = Writer(" / ", lambda text, format: escape(text))
 
@@ -80,7 +81,8 @@ def attribute_block(source: MarkupSource, value: Span) -> Iterator[Block]:
 
 def _stretches(text: str, start: int, end: int, found: list[_Stretch]) -> Iterator[tuple[int, int, Kind | None]]:
     """Yield the stretches of a text, and the kinds of those that stay: the ones ``found``, and unknown entities."""
-    unknown = (match for match in ENTITY.finditer(text, start, end) if character_of(match[0]) == match[0])
+    entities = (match for match in ENTITY.finditer(text, start, end) if not _AMPERSAND.fullmatch(match[0]))
+    unknown = (match for match in entities if character_of(match[0]) == match[0])
     position = start
     for begin, stop, kind in sorted([*found, *((*match.span(), Kind.POINT) for match in unknown)]):
         if position < begin:

@@ -71,12 +71,13 @@ def _languages(source: MarkupSource, settings: DocumentSettings) -> tuple[set[in
         elif _LANG.search(source.text, start, end):
             attributes = {attribute.lower(): value for attribute, value in source.attributes(number).items()}
             language = attributes.get("lang") or attributes.get("xml:lang", "")
-            if name == "html":
+            if name in ("html", "body"):
                 page_language = base_language(language.lower())
+            if name in ("html", "body") or language in ("", "und", "mul"):
                 continue
             while around and around[-1][0] < number:
                 around.pop()
-            is_foreign = settings.is_foreign(language) and base_language(language.lower()) != page_language
+            is_foreign = base_language(language.lower()) != page_language and settings.is_foreign(language)
             if is_foreign:
                 foreign.add(number)
             elif around and around[-1][1]:
@@ -87,14 +88,15 @@ def _languages(source: MarkupSource, settings: DocumentSettings) -> tuple[set[in
 
 def _attribute_blocks(source: MarkupSource, role: Callable[[int], Role], start: int, stop: int) -> Iterator[Block]:
     """Yield the attributes that readers see, such as descriptions of images, among some of the tokens."""
-    kept = -1  # the last token of an element that stays
-    for number in range(start, stop):
+    number = start
+    while number < stop:
         kind, name, begin, end = source.tokens[number]
-        if number > kept and kind in (TokenKind.START, TokenKind.EMPTY):
+        if kind in (TokenKind.START, TokenKind.EMPTY):
             if role(number) in (Role.HIDDEN, Role.CODE):
-                kept = source.end(number)
+                number = max(number, source.end(number))  # it stays
             else:
                 yield from _attributes(source, number, name, begin, end)
+        number += 1
 
 
 def _attributes(source: MarkupSource, number: int, name: str, start: int, end: int) -> Iterator[Block]:

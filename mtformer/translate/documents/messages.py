@@ -46,17 +46,17 @@ _TECHNICAL = re.compile(
     r"|(?![a-z](?:\.\w)+\Z)[a-z][\w-]*(?:\.[\w-]+)+"  # menu.file.save, but not e.g
     r"|[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)+"  # save_button, MAX_SIZE
     r"|[a-z]{2,}\d*(?:[A-Z][a-z0-9]*)+"  # saveButton
-    r"|(?=\S*[\[\]()+*\\])(?:\^\S*|\S*\$)",  # a regular expression
+    r"|(?=[!-~]*[\[\]()+*\\])(?:\^[!-~]*|[!-~]*\$)",  # a regular expression
     re.ASCII,
 )
 
 
-def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Iterator[Block]:
+def message_block(span: Span, text: str, escape: Callable[[str], str], *, is_named: bool = False) -> Iterator[Block]:
     """Yield the block of a message, if it has text to translate.
 
     The variants of an ICU plural or select are separate units.
     """
-    if not _TECHNICAL.fullmatch(text):
+    if is_named or not _TECHNICAL.fullmatch(text):
         yield from plain_block(span, text, escape, parts=choice_parts(text))
 
 
@@ -109,7 +109,9 @@ def read_json(content: bytes, settings: DocumentSettings) -> TextDocument:
             edits.append((span, json.dumps(settings.tgt_lang)))
         elif not is_kept:
             is_ascii = "\\u" in text[slice(*span)]
-            blocks += message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
+            blocks += message_block(
+                span, value, partial(json.dumps, ensure_ascii=is_ascii), is_named=bool(settings.columns)
+            )
     return TextDocument(text, encoding, settings, blocks, edits, errors="strict")
 
 
@@ -165,7 +167,7 @@ def read_yaml(content: bytes, settings: DocumentSettings) -> TextDocument:
         if is_named and not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
             escape = partial(_yaml_scalar, text[slice(*span)], event.style or None, event.value)
-            blocks += message_block(span, event.value, escape)
+            blocks += message_block(span, event.value, escape, is_named=bool(settings.columns))
     return TextDocument(text, encoding, settings, blocks, edits, errors="strict")
 
 
@@ -187,14 +189,14 @@ def _yaml_values(text: str, columns: Sequence[str]) -> Iterator[tuple[yaml.Scala
     named = [not columns]  # for each collection whether its next value is below one of the columns
     opaque = _MAX_LEVELS  # from this level on, texts are arguments of a tag
     for event in yaml.parse(text, Loader=LOADER):
+        is_key = isinstance(event, yaml.NodeEvent) and bool(expected and expected[-1])
+        if is_key:
+            named[-1] = named[-2] or (isinstance(event, yaml.ScalarEvent) and event.value in columns)
         if isinstance(event, yaml.CollectionEndEvent):
             expected.pop()
             named.pop()
             opaque = _MAX_LEVELS if len(expected) <= opaque else opaque
         elif isinstance(event, yaml.ScalarEvent) and len(expected) <= opaque and event.tag in _YAML_TEXT:
-            is_key = bool(expected and expected[-1])
-            if is_key:
-                named[-1] = named[-2] or event.value in columns
             yield event, len(expected), is_key, named[-1]
         if isinstance(event, yaml.CollectionStartEvent):
             if len(expected) == _MAX_LEVELS:

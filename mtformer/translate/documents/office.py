@@ -50,6 +50,7 @@ _EXCEL = (
 )
 _DELETED = ("w:del", "w:moveFrom")
 _FORMULA = re.compile(r"<(?:\w+:)?(?:f|formula[12]?|definedName)(?:\s[^<>]*)?>([^<]+)<")
+_OPERATOR = re.compile("^(?:<>|[<>]=?|=)")  # of a criterion, as in COUNTIF(A:A,"<>Ja")
 _STRING = re.compile(r'"((?:[^"]|"")*)"')
 _NUMBER = re.compile(r"\d+")
 
@@ -126,13 +127,13 @@ def _constants(archive: Archive) -> frozenset[str]:
     """Return the strings in the formulas of a workbook, and the entries of its lists of allowed values."""
     found: set[str] = set()
     for name in archive.names:
-        if _is_named(r"xl/(?:workbook|worksheets/sheet\d*)\.xml", name):
+        if _is_named(r"xl/(?:workbook|worksheets/[^/]+)\.xml", name):
             part, _ = decoded(archive.read(name), f"{archive.name}: {name}")
             for formula in map(unescape, _FORMULA.findall(part)):
                 is_list = _STRING.fullmatch(formula) is not None  # of allowed values
                 for string in _STRING.findall(formula):
                     text = string.replace('""', '"')
-                    found.update(text.split(",") if is_list else [text])
+                    found.update(text.split(",") if is_list else [_OPERATOR.sub("", text)])
     return frozenset(map(_decoded, found))
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from mtformer.support.errors import UserError
-from mtformer.text.code_pages import read_in_code_page
+from mtformer.text.code_pages import OF_MANY_CHARACTERS, knows_code_page, read_in_code_page
 from mtformer.text.lines import Line
 from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.documents.blocks import Block
@@ -29,8 +29,8 @@ _HALF = re.compile(r"[\ud800-\udfff]")  # of a character: such a text stays
 def read_text(content: bytes, settings: DocumentSettings) -> tuple[str, str]:
     """Return the text of a file that declares no encoding, and the encoding to write.
 
-    A text that is mostly no UTF-8 is read in the encoding that Windows had for the source language before Unicode, with
-    a warning.
+    A text that is no UTF-8 is read in the encoding that Windows had for the source language before Unicode, with a
+    warning; but not a text that is partly UTF-8, which is damaged.
 
     Raises:
         UserError: the text is in none of these encodings, or has a zero byte; the message names the line.
@@ -39,9 +39,10 @@ def read_text(content: bytes, settings: DocumentSettings) -> tuple[str, str]:
         return decoded(content, settings.name)
     except UserError:
         as_utf8 = re.sub("[\0-\x7f]", "", content.decode(errors="replace"))
-        is_damaged = 2 * as_utf8.count("\ufffd") < len(as_utf8)
-        read = None if is_damaged or 0 in content else read_in_code_page(content, settings.src_lang)
-        if read is None:
+        n_utf8 = len(as_utf8) - as_utf8.count("\ufffd")
+        is_known = knows_code_page(settings.src_lang) and 0 not in content
+        read = read_in_code_page(content, settings.src_lang) if is_known else None
+        if read is None or n_utf8 > (len(as_utf8) // 2 if read[1] in OF_MANY_CHARACTERS else 0):  # by chance
             raise
     text, code_page = read
     log.warning("%s is not UTF-8: it is read as %s, and its translation is UTF-8", settings.name, code_page)

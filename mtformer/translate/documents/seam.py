@@ -55,9 +55,9 @@ class DocumentSettings:
         return self.tgt_lang
 
     def is_foreign(self, named: str) -> bool:
-        """Tell whether a language that a file names is another one than the source language, if both are known."""
-        codes = [base_language(code.strip().lower()) for code in (named, self.src_lang) if is_language(code)]
-        return len({_MACROLANGUAGES.get(code, code) for code in codes}) == 2
+        """Tell whether a language that a file names is another one than the source language, if that is known."""
+        codes = [base_language(code.strip().lower()) for code in (named, self.src_lang)]
+        return is_language(self.src_lang) and len({_MACROLANGUAGES.get(code, code) for code in codes}) == 2
 
     def require_source_language(self, named: str) -> None:
         """Check the language that a file declares for its texts, if the model's source language is known.
@@ -65,7 +65,7 @@ class DocumentSettings:
         Raises:
             UserError: it is another one.
         """
-        if self.is_foreign(named):
+        if is_language(named) and self.is_foreign(named):
             raise UserError(
                 f"{self.name} names {named.strip()} as the language of its texts, not {self.src_lang}: take a model "
                 "of that language, or correct the language in it"

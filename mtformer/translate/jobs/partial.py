@@ -113,14 +113,14 @@ class PartialFile:
                 raise UserError(f"cannot write {self.path}: {reason}") from error
             n_before = self.done.n_units
             try:
-                try:
-                    yield
-                    if not self.done.n_units:
-                        self._append("")  # an empty .gz file has a member too
-                finally:
-                    with disk_errors(self.path):
-                        self._file.close()  # which retries what could not be written
+                yield
+                if not self.done.n_units:
+                    self._append("")  # an empty .gz file has a member too
+                with disk_errors(self.path):
+                    self._file.close()  # which retries what could not be written
             except BaseException as error:
+                with suppress(OSError):
+                    self._file.close()
                 self._leave(n_before, error, "rerun to resume" if resume else "continue with --resume")
                 raise
             end()
