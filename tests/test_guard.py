@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Project
-from documents import n_calls
+from documents import n_steps
 from engines import given, result_of
 
 from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
@@ -171,11 +171,11 @@ def test_good_translations_have_no_problems(german: Guard, source: str, translat
 def test_many_numbers_are_compared_in_linear_time(text: str, translation: str) -> None:
     """Else a request could hold a server for minutes."""
 
-    def n_calls_for(size: int) -> int:
-        return n_calls(lambda: lost_numbers(text * size, translation * size, ("en", "de")))
+    def n_steps_for(size: int) -> int:
+        return n_steps(lambda: lost_numbers(text * size, translation * size, ("en", "de")))
 
-    n_calls_for(1)  # compiles patterns
-    assert n_calls_for(1_000) < 2.5 * n_calls_for(500)
+    n_steps_for(1)  # compiles patterns
+    assert n_steps_for(1_000) < 2.5 * n_steps_for(500)
 
 
 def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Project
-from documents import n_calls
+from documents import n_steps
 from snippets import is_well_formed, marks_of, snippets
 
 from mtformer.text.words import word_spans
@@ -283,7 +283,7 @@ def test_words_of_which_no_letter_is_known_are_kept(text: str, rest: str, words:
 
 
 def test_the_time_for_unknown_words_grows_with_their_number() -> None:
-    one, four = (n_calls(lambda: take_out("a 万 " * n, is_known=str.isascii)) for n in (100, 400))  # noqa: B023
+    one, four = (n_steps(lambda: take_out("a 万 " * n, is_known=str.isascii)) for n in (100, 400))  # noqa: B023
     assert four < 5 * one
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polib
 import pytest
 import yaml
-from documents import Translate, backwards, capitals, identity, n_calls, translated, units
+from documents import Translate, backwards, capitals, identity, n_steps, translated, units
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.formats import format_of, read_document
@@ -227,7 +227,7 @@ def test_choices_take_time_in_proportion_to_their_length() -> None:
     branch = "=1 {{a} dog} "
 
     def work(n: int) -> int:
-        return n_calls(lambda: units('{"a": "{n, plural, %s}"}' % (branch * n), "a.json"))
+        return n_steps(lambda: units('{"a": "{n, plural, %s}"}' % (branch * n), "a.json"))
 
     assert work(200) < 5 * work(50)
 

@@ -10,7 +10,7 @@ import docx
 import openpyxl
 import pptx
 import pytest
-from documents import backwards, identity, n_calls, parts, translated, units, with_part
+from documents import backwards, identity, n_steps, parts, translated, units, with_part
 from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls, qn
 from openpyxl.formatting.rule import CellIsRule
@@ -421,7 +421,7 @@ def test_a_long_paragraph_takes_time_in_proportion_to_its_length() -> None:
 
     def work(n: int) -> int:
         content = word_xml(run_of("A dog") + (run_of(".", bold) + run_of(",")) * n + run_of("."))
-        return n_calls(lambda: units(content, "a.docx"))
+        return n_steps(lambda: units(content, "a.docx"))
 
     assert work(200) < 5 * work(50)
 

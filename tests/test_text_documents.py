@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pypdf
 import pytest
-from documents import backwards, identity, n_calls, parts, translated, units, with_part
+from documents import backwards, identity, n_steps, parts, translated, units, with_part
 
 from mtformer.support.errors import UserError
 
@@ -380,7 +380,7 @@ def test_translations_of_several_cues_are_cut_before_tags_as_between_words(trans
 @pytest.mark.parametrize("part", ["a ", "x<b>y</b> ", "<b></i>", "<b>a\n", "</i>\n<b>", r"{\i1}"])
 def test_a_long_cue_takes_time_in_proportion_to_its_length(part: str) -> None:
     cue = "00:01,000 --> 00:02,000\nA "
-    one, four = (n_calls(lambda: translated(cue + part * n, "a.srt", reversed_words)) for n in (100, 400))  # noqa: B023
+    one, four = (n_steps(lambda: translated(cue + part * n, "a.srt", reversed_words)) for n in (100, 400))  # noqa: B023
     assert four < 5 * one + 100
 
 

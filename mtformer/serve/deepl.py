@@ -73,7 +73,7 @@ def _refuse_unsupported(given: Mapping[str, Any], tag_handling: str) -> None:
 
 
 def _names(given: Mapping[str, Any], name: str) -> list[str]:
-    """Return names that are a list, or in texts with commas between them."""
+    """Return the names in a list or a text, with commas between them."""
     value = given.get(name) or []
     values = value if isinstance(value, list) else [value]
     return [name.strip() for each in values for name in str(each).split(",") if name.strip()]

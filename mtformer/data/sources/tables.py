@@ -266,9 +266,9 @@ def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> Non
 def _hint(cells: list[str], source: TsvFile | CsvFile) -> str:
     """Return advice on a row with another number of columns."""
     if isinstance(source, CsvFile):
-        if mark := next((mark for mark in ";|" if len(cells) == 1 and mark in cells[0]), ""):
-            named = shlex.quote(f"csv:{input_name(source.csv)},delimiter:{mark}")
-            return f'; if {mark!r} separates the columns, set delimiter: "{mark}", as in {named} on the command line'
+        if sign := next((sign for sign in ";|" if len(cells) == 1 and sign in cells[0]), ""):
+            named = shlex.quote(f"csv:{input_name(source.csv)},delimiter:{sign}")
+            return f'; if {sign!r} separates the columns, set delimiter: "{sign}", as in {named} on the command line'
         return "; set delimiter, or put quotes around text that contains it"
     is_quoted = not source.quotes and any(cell.startswith('"') for cell in cells)
     return "; set quotes: true if the fields are quoted" if is_quoted else ""
