@@ -8,13 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from environment import python_with, run
 
-CHECKS = (
-    "ruff format --check .",
-    "ruff check .",
-    "mypy",
-    "mypy --platform win32 --cache-dir .mypy_cache/win32 mtformer",
+CHECKS = ("ruff format --check .", "ruff check .", "mypy")
+SLOW_CHECKS = tuple(
+    f"mypy --platform {system} --cache-dir .mypy_cache/{system} mtformer" for system in ("darwin", "win32")
 )
-SLOW_CHECKS = ("mypy --platform darwin --cache-dir .mypy_cache/darwin mtformer",)
 
 
 def main(arguments: list[str]) -> None:

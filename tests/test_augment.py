@@ -357,6 +357,7 @@ def test_a_run_is_not_resumed_with_other_shares(augmented: Project) -> None:
     assert done.status == 2 and "data.augment was " in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_the_report_compares_runs_without_and_with_augmentation(
     trained: Project, augmented: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,6 +146,7 @@ def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
         BENCH["Text"].read(tmp_path, "small", ("en", "de"), 10)
 
 
+@pytest.mark.slow
 def test_a_limit_of_instructions_holds_for_all_that_is_started(tmp_path: Path) -> None:
     script = "import sys, os; sys.path.insert(0, sys.argv[1]); import instructions; instructions.limit('avx2')"
     show = f"{script}; print(os.environ['ONEDNN_MAX_CPU_ISA'], os.environ['CT2_FORCE_CPU_ISA'])"

@@ -45,6 +45,7 @@ PAIRS = [  # short ones: longer ones take seconds to train on; control character
     *(SentencePair(*pair) for pair in sentence_pairs(50)),
     *(SentencePair(text, text.swapcase()) for text in map(on_one_line, NASTY[::2]) if 0 < len(text) < 80),
 ]
+KNOWN_WORDS = tuple(sorted({word.lower() for pair in PAIRS for word in re.findall(r"[^\W\d_]+", pair.src)})[::2])
 SYMBOLS = ["{x}", "nono", "ab", "bc", "。！", "Haus"]
 N_LINES = 60  # of each model, for all its directions together
 
@@ -103,9 +104,18 @@ def names() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, tuple[Header, Tokenizer]]:
+def slots() -> tuple[Header, Tokenizer]:
+    """A model with slots for many directions."""
+    config = TokenizerConfig(type="char", vocab_size=500, joint=True, slots=True)
+    tags = ["<2de>", "<2en>", "<2cs>", "<2zh>", "<2ru>", "<2pl>"]
+    tokenizer = train_tokenizer(PAIRS, config, "en", "de", adjust=True, control_symbols=tags)
+    return header_of("mul", "mul", tuple(WITH_SLOTS)).model_copy(update={"known_words": KNOWN_WORDS}), tokenizer
+
+
+@pytest.fixture(scope="module")
+def models(slots: tuple[Header, Tokenizer]) -> dict[str, tuple[Header, Tokenizer]]:
     """Models of all kinds: those that are trained here, for several directions, adopted ones and imported ones."""
-    made = {}
+    made = {"slots": slots}
     for name, (src_lang, tgt_lang, settings) in KINDS.items():
         config = TokenizerConfig.model_validate({"joint": "joint" in name, **settings})
         tokenizer = train_tokenizer(PAIRS, config, src_lang, tgt_lang, adjust=True)
@@ -113,23 +123,10 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
     config = TokenizerConfig(vocab_size=500, joint=True)
     tags = ["<2de>", "<2en>", CONTEXT]
     tokenizer = train_tokenizer(PAIRS, config, "en", "de", adjust=True, control_symbols=tags)
-    words = tuple(sorted({word.lower() for pair in PAIRS for word in re.findall(r"[^\W\d_]+", pair.src)})[::2])
-    header = header_of("mul", "mul", ("en-de", "de-en")).model_copy(update={"known_words": words})
+    header = header_of("mul", "mul", ("en-de", "de-en")).model_copy(update={"known_words": KNOWN_WORDS})
     made["two directions"] = (header, tokenizer)
     unigram, bpe = trained_elsewhere(), trained_elsewhere(model_type="bpe")
     symbols = ["he", "ou", "{x}", "薯片"]  # which hide tokens
-    slots = TokenizerConfig(type="char", vocab_size=500, joint=True, slots=True)
-    made["slots"] = (
-        header_of("mul", "mul", tuple(WITH_SLOTS)).model_copy(update={"known_words": words}),
-        train_tokenizer(
-            PAIRS,
-            slots,
-            "en",
-            "de",
-            adjust=True,
-            control_symbols=["<2de>", "<2en>", "<2cs>", "<2zh>", "<2ru>", "<2pl>"],
-        ),
-    )
     made["adopted unigram"] = (header_of("en", "de"), Tokenizer(adopt(unigram, user_symbols=symbols)))
     made["adopted bpe"] = (header_of("en", "de"), Tokenizer(adopt(bpe, "identity", user_symbols=symbols)))
     made["imported"] = (header_of("en", "de"), Tokenizer(foreign(unigram, "☃", "ﬀ"), foreign(bpe)))
@@ -144,6 +141,15 @@ def page(models: dict[str, tuple[Header, Tokenizer]], tmp_path_factory: pytest.T
     """A page with all models."""
     path = tmp_path_factory.mktemp("texts") / "page.html"
     write_page(path, models)
+    with opened(path) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def slots_page(slots: tuple[Header, Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page with the model with slots alone."""
+    path = tmp_path_factory.mktemp("slots") / "page.html"
+    write_page(path, {"slots": slots})
     with opened(path) as page:
         yield page
 
@@ -240,9 +246,7 @@ def test_a_page_reads_and_writes_texts_as_python_does(
 
 @needs_browser
 @pytest.mark.parametrize("number", range(len(WITH_SLOTS)), ids=WITH_SLOTS)
-def test_a_page_reads_values_as_python_does(
-    models: dict[str, tuple[Header, Tokenizer]], page: Page, number: int
-) -> None:
+def test_a_page_reads_values_as_python_does(slots: tuple[Header, Tokenizer], slots_page: Page, number: int) -> None:
     """Those of all lines in the source language, and some of those in others."""
     lines = [(languages[:2], text) for languages, text, _ in DATES + CLOCKS]
     lines += [(languages[:2], f"It has {text}.") for languages, text, _, _ in UNITS]
@@ -252,16 +256,16 @@ def test_a_page_reads_values_as_python_does(
     lines += [(src_lang, line.text) for src_lang in languages for line in list(faithful_lines(src_lang, seed=1))[::8]]
     own = WITH_SLOTS[number][:2]
     chosen = [text for place, (src_lang, text) in enumerate(lines) if src_lang == own or place % 4 == number % 4]
-    python = in_python(*models["slots"], chosen, [number])
-    assert list(differences(chosen, python, in_page(page, "slots", chosen, [number]))) == []
+    python = in_python(*slots, chosen, [number])
+    assert list(differences(chosen, python, in_page(slots_page, "slots", chosen, [number]))) == []
 
 
 @needs_browser
 def test_a_page_takes_the_translations_with_slots_that_python_takes(
-    models: dict[str, tuple[Header, Tokenizer]], page: Page
+    slots: tuple[Header, Tokenizer], slots_page: Page
 ) -> None:
     cases, expected = [], []
-    n_tokens = models["slots"][1].n_src_tokens
+    n_tokens = slots[1].n_src_tokens
     for languages, text, translation, start in [
         *((languages, text, translation, "") for languages, text, translation, _ in IN_PLACE),
         *((languages, text, "", start) for languages, text, start, _ in STARTS),
@@ -276,15 +280,15 @@ def test_a_page_takes_the_translations_with_slots_that_python_takes(
         const slotted = planner.slotMaker.make(text);
         return [slotted.text, slotted.fits(translation), slotted.emptied(start)];
     })"""
-    assert page.evaluate(script, cases) == expected
+    assert slots_page.evaluate(script, cases) == expected
 
 
 @needs_browser
 def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
-    models: dict[str, tuple[Header, Tokenizer]], page: Page
+    slots: tuple[Header, Tokenizer], slots_page: Page
 ) -> None:
     cases, expected = [], []
-    n_tokens = models["slots"][1].n_src_tokens
+    n_tokens = slots[1].n_src_tokens
     of_dates = ((languages, text, "") for languages, text, _ in DATES + CLOCKS if languages in WITH_SLOTS)
     of_units = (*((*case[:2], case[3]) for case in UNITS), *UNITS_ELSEWHERE)
     for languages, text, translation in [*of_units, *of_dates]:
@@ -298,11 +302,11 @@ def test_a_page_writes_what_python_writes_and_misses_the_units_that_it_misses(
         const fillings = [false, true].map((units) => Array.from(slotMaker.make(text, units)?.fillings.values() ?? []));
         return [...fillings, slotMaker.losesWords(text, translation)];
     })"""
-    assert page.evaluate(script, cases) == expected
+    assert slots_page.evaluate(script, cases) == expected
 
 
 @needs_browser
-def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[Header, Tokenizer]], page: Page) -> None:
+def test_a_page_misses_the_numbers_that_python_misses(slots: tuple[Header, Tokenizer], slots_page: Page) -> None:
     cases, expected = [], []
     units = [(pair.split("-"), text, translation, ()) for pair, text, _, translation in UNITS]
     numbers = [(pair.split("-"), source, translation, ()) for pair, source, translation in SAME_NUMBERS + OTHER_NUMBERS]
@@ -311,7 +315,7 @@ def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[He
     for languages, source, translation, _ in [*NUMBERS, *numbers, *units, *dates]:
         cases.append([source, translation, *map(_language, languages)])
         texts = (source, translation, languages)
-        guard, given = Guard(models["slots"][1], *languages), Translation(translation)
+        guard, given = Guard(slots[1], *languages), Translation(translation)
         notes = [note for note in guard.checked(source, given, lambda *_: ()).notes if LOST_NUMBERS in note]
         expected.append([lost_numbers(*texts), made_up_numbers(*texts), notes])
     script = """cases => cases.map((texts) => {
@@ -320,7 +324,7 @@ def test_a_page_misses_the_numbers_that_python_misses(models: dict[str, tuple[He
         const { notes } = guard.checked(source, { text, notes: [] });
         return [lostNumbers(...texts), madeUpNumbers(...texts), notes.filter((note) => note.includes(LOST_NUMBERS))];
     })"""
-    assert page.evaluate(script, cases) == expected
+    assert slots_page.evaluate(script, cases) == expected
     assert all(map(any, zip(*expected, strict=True)))
 
 

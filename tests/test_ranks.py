@@ -50,14 +50,8 @@ def assert_same_curves(project: Project, name: str, other: str) -> None:
         assert mine == pytest.approx(yours, rel=1e-4, abs=1e-6)
 
 
-def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limitless: dict[str, Any] = {
-        "schedule": "constant",
-        "warmup_steps": 0,
-    }  # the learning rate does not depend on the limits
-    project = make_project(tmp_path, **SETTINGS, **limitless, grad_accum_steps=2, max_grad_norm=0.1)
+def test_two_ranks_train_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(tmp_path, **SETTINGS, grad_accum_steps=2, max_grad_norm=0.1)
     train(project, "one", 1)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # without the tokenizer of the first
     result = train(project, "two", 2)  # of which only the first rank takes the lock
@@ -65,6 +59,13 @@ def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(
     assert result.stderr.count("training the tokenizer") == 1
     assert "on 2 × cpu" in result.stderr
     assert_same_curves(project, "two", "one")
+
+
+@pytest.mark.slow
+def test_one_and_two_ranks_go_on_with_each_others_checkpoints(tmp_path: Path) -> None:
+    limitless: dict[str, Any] = {"schedule": "constant", "warmup_steps": 0}  # the rate does not depend on the limits
+    project = make_project(tmp_path, **SETTINGS, **limitless, grad_accum_steps=2, max_grad_norm=0.1)
+    train(project, "one", 1)
     train(project, "mixed", 1, max_steps=7)
     assert "resuming from step 7" in train(project, "mixed", 2, max_steps=13).stderr
     train(project, "mixed", 1)

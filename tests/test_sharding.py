@@ -80,16 +80,19 @@ def test_weights_and_average_become_those_of_one_process(variant: str, results: 
     assert result["loss"] < 1e-6
 
 
+@pytest.mark.slow
 def test_each_rank_keeps_half_but_for_odd_rows_and_has_all_to_validate(results: dict[str, Any]) -> None:
     result = results["tied"]
     assert sum(result["n_kept"]) == result["n_whole"] == result["n_parameters"]
     assert max(result["n_kept"]) < 0.52 * result["n_parameters"]
 
 
+@pytest.mark.slow
 def test_running_out_of_memory_ends_a_sharded_run_with_advice(results: dict[str, Any]) -> None:
     assert "set a smaller training.max_tokens" in results["starved"]
 
 
+@pytest.mark.slow
 def test_what_each_rank_has_found_comes_together_however_much_it_is(results: dict[str, Any]) -> None:
     assert results["collected"] == [0, 1, 2, 3]
 
