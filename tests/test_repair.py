@@ -249,12 +249,15 @@ def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Pa
     marked = [place for place, (_, tgt) in enumerate(pairs) if without_diacritics(tgt) != tgt]
     good = [list(pair) for pair in pairs]
     html, broken, bare = marked[:20], marked[20:40], marked[40:60]
+    swapped = [place for place in marked[60:] if min(map(len, pairs[place])) > 30][:20]
     for place in html:
         pairs[place] = [f"<p>{text.replace('.', '.<br>')}</p>" for text in pairs[place]]
     for place in broken:
         pairs[place][1] = pairs[place][1].encode().decode("latin-1")
     for place in bare:
         pairs[place][1] = without_diacritics(pairs[place][1])
+    for place in swapped:
+        pairs[place].reverse()
     write_pairs(tmp_path, "train", [(src, tgt) for src, tgt in pairs])
     config = tmp_path / "config.yaml"
     config.write_text("data: {src_lang: en, tgt_lang: de, train: [{src: train.en, tgt: train.de}]}\n")
@@ -262,12 +265,12 @@ def test_fix_repairs_lists_every_change_and_has_nothing_to_do_again(tmp_path: Pa
     write_clean(checkup, tmp_path / "clean")
     rows = [line.split("\t") for line in (tmp_path / "clean/repaired.tsv").read_text().splitlines()]
     assert rows.pop(0) == ["source", "line", "side", "rule", "before", "after"]
-    assert {row[3] for row in rows} == {"markup", "encoding", "diacritics"}
+    assert {row[3] for row in rows} == {"markup", "encoding", "diacritics", "language"}
     for _, line, side, _, before, after in rows:
         number = side == "tgt"
         assert (before, after) == (pairs[int(line) - 1][number], good[int(line) - 1][number])
     changed = {int(line) - 1 for _, line, *_ in rows}
-    assert {*html, *broken} <= changed
+    assert {*html, *broken, *swapped} <= changed
     assert len(changed.intersection(bare)) >= 0.7 * len(bare)
     again = check(load_config(config, ["data.train=[{src: clean/train.en, tgt: clean/train.de}]"]))
     write_clean(again, tmp_path / "again")

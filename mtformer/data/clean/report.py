@@ -16,11 +16,11 @@ import yaml
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import Checkup
-from mtformer.data.clean.filters import by_reason
+from mtformer.data.clean.filters import Filters, by_reason
 from mtformer.data.clean.learned import MISALIGNED
 from mtformer.data.clean.line_lengths import UNRELATED
 from mtformer.data.clean.repair import Change
-from mtformer.data.clean.source_check import HELD_OUT, SourceCheck
+from mtformer.data.clean.source_check import FOREIGN, HELD_OUT, SourceCheck
 from mtformer.data.clean.token_lengths import PERCENTILES, Lengths, SideLengths
 from mtformer.data.sources.parallel import require_same
 from mtformer.data.sources.text_files import only_in, unequal_counts
@@ -272,9 +272,25 @@ class _Outcome(NamedTuple):
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, _Outcome]:
     """Return the outcome for each pair that repairs change."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
+    if not source.is_swapped:  # pairs too short to tell their languages would stay as they are
+        found |= _exchanged(source.filters, pairs, [pair for pair, _ in found.values()])
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     rules = source.filters.rules([pair for pair, _ in found.values()])
     return {number: _Outcome(*one, rule) for (number, one), rule in zip(found.items(), rules, strict=True)}
+
+
+def _exchanged(
+    filters: Filters, pairs: dict[int, SentencePair], repaired: list[SentencePair]
+) -> dict[int, tuple[SentencePair, list[Change]]]:
+    """Exchange the sides of pairs in other languages than expected, and return those that this makes good."""
+    exchanged = {}
+    for (number, pair), rule in zip(pairs.items(), filters.pair_rules(repaired), strict=True):
+        if rule in FOREIGN:
+            good, changes = filters.repaired(SentencePair(pair.tgt, pair.src))
+            exchange = [Change("src", rule, *pair), Change("tgt", rule, *reversed(pair))]
+            exchanged[number] = good, exchange + changes
+    rules = filters.pair_rules([pair for pair, _ in exchanged.values()])
+    return {number: one for (number, one), rule in zip(exchanged.items(), rules, strict=True) if not rule}
 
 
 def _cells(*texts: str) -> list[str]:

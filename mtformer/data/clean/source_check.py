@@ -22,7 +22,7 @@ from mtformer.text.pairs import Drops, Example
 
 HELD_OUT = "held_out"
 _EXAMPLES = 3  # of each problem and source
-_FOREIGN = "script", "language"  # the rules that find text in other languages than expected
+FOREIGN = "script", "language"  # the rules that find text in other languages than expected
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class SourceChecker:
         rules = np.concatenate([np.empty(0, dtype=np.int8), *self._rules])
         lines = np.concatenate([np.empty(0, dtype=np.int64), *self._lines])
         counts = _counts(rules, self.filters.names)
-        foreign = [number for number, name in enumerate(self.filters.names) if name in _FOREIGN]
+        foreign = [number for number, name in enumerate(self.filters.names) if name in FOREIGN]
         alignment = self._alignment(np.isin(rules, foreign))
         for passage in alignment.passages:
             if passage.shift != 0 and self.use == "train":
@@ -178,7 +178,7 @@ class SourceChecker:
             self._n_exact,
             examples={rule: [example for _, example in found] for rule, found in self._examples.items()},
             slips=slips_of(alignment.passages, lines.tolist()),
-            is_swapped=2 * sum(counts[name] for name in _FOREIGN) > len(rules),
+            is_swapped=2 * sum(counts[name] for name in FOREIGN) > len(rules),
             **alignment._asdict(),
         )
 
