@@ -235,22 +235,6 @@ def test_a_checkpoint_of_another_version_is_reported(
         load_saved_run(folder)
 
 
-def test_a_run_with_settings_that_have_no_effect_can_be_read(saved: SavedRun, tmp_path: Path) -> None:
-    """Earlier versions took them; in a new config, they are refused."""
-    folder = RunFolder(tmp_path)
-    settings = yaml.safe_load(dump_config(saved.config))
-    settings["data"]["terms_share"], settings["training"]["max_forgetting"] = 0.5, 3.0
-    folder.config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    assert folder.read_config(ResolvedConfig) == saved.config
-    settings["training"]["max_forgetting"] = None
-    folder.config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    assert folder.read_config(ResolvedConfig).training.max_forgetting is None
-    settings["data"]["valid"] = 1
-    folder.config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    with pytest.raises(UserError, match="not the config of a run"):
-        folder.read_config(ResolvedConfig)
-
-
 def test_a_tokenizer_that_is_lost_is_named(project_of_module: Project, tmp_path: Path, saved: SavedRun) -> None:
     folder = RunFolder(tmp_path)
     folder.config.write_text(dump_config(saved.config), encoding="utf-8")

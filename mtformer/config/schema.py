@@ -7,7 +7,7 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -321,29 +321,6 @@ class Config(Section):
     run: RunConfig = Field(default_factory=RunConfig)
     provenance: Provenance = Field(default_factory=Provenance)
     """What the result depends on besides the settings; written by `train`, ignored when given."""
-
-    @classmethod
-    def of_run(cls, saved: Any) -> Self:
-        """Return the config that a run has saved, without settings that were off or had no effect.
-
-        Those that were off may no longer exist, and earlier versions took some without effect that are refused now.
-
-        Raises:
-            ValueError: it is not the config of a run of this version.
-        """
-        sections = dict(saved) if isinstance(saved, dict) else {}
-        for name, part in cls.model_fields.items():
-            known, given = getattr(part.annotation, "model_fields", {}), sections.get(name)
-            if isinstance(given, dict):
-                sections[name] = {key: value for key, value in given.items() if key in known or value}
-        data, training = sections.get("data"), sections.get("training")
-        if isinstance(data, dict) and data.get("terms") is None:
-            data.pop("terms_share", None)
-        if isinstance(data, dict) and isinstance(training, dict) and training.get("max_forgetting") is not None:
-            valid = data.get("valid")
-            if isinstance(valid, list) and not any(isinstance(each, dict) and each.get("general") for each in valid):
-                del training["max_forgetting"]
-        return cls.model_validate(sections)
 
     def _contradictions(self) -> Iterator[str]:
         if self.training.init_from is None and any(source.general for source in (*self.data.train, *self.data.valid)):

@@ -183,7 +183,7 @@ class RunFolder:
         try:
             with read_errors(self.config):
                 saved = fast_yaml.load(self.config.read_text(encoding="utf-8"))
-            return kind.of_run(saved)
+            return kind.model_validate(saved)
         except (ValueError, yaml.YAMLError):
             raise UserError(
                 f"{self.config} is not the config of a run of this version of mtformer; if it is damaged, resuming the "

@@ -88,10 +88,10 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
 def _saved_config(folder: RunFolder) -> ResolvedConfig:
     """Read the settings of a run: its ``config.yaml``, or the record of its last start if that is lost or damaged."""
     try:
-        return ResolvedConfig.of_run(fast_yaml.load(folder.config.read_text(encoding="utf-8")))
+        return ResolvedConfig.model_validate(fast_yaml.load(folder.config.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, yaml.YAMLError):
         try:
-            config = ResolvedConfig.of_run(Journal(folder.starts).read()[-1]["config"])
+            config = ResolvedConfig.model_validate(Journal(folder.starts).read()[-1]["config"])
         except (LookupError, ValueError):
             raise UserError(f"{folder.config} is missing, damaged or of another version: {_WAYS_OUT}") from None
     log.warning("%s is missing or damaged: its settings are taken from %s", folder.config, folder.starts)
