@@ -403,23 +403,21 @@ def test_a_run_given_twice_is_refused(trained: Project, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "told"),
+    ("name", "line", "key"),
     [
-        ("samples.jsonl", {"step": 5, "samples": [{"src": "a", "hyp": "b"}]}, "samples.0.ref: Field required"),
-        ("samples.jsonl", {"step": 5, "samples": None}, "samples: Input should be a valid list"),
-        ("starts.jsonl", {"step": 5, "data": {"pairs": 3}}, "seconds: Field required"),
-        ("metrics.jsonl", {"step": 5}, "epoch: Field required"),
-        ("metrics.jsonl", {"step": 5, "epoch": 1, "seconds": 2.0, "lr": "low"}, "lr: Input should be a valid number"),
+        ("samples.jsonl", {"step": 5}, "samples"),
+        ("starts.jsonl", {"step": 5, "seconds": 2.0, "data": {"pairs": 3}}, "time"),
+        ("metrics.jsonl", {"step": 5}, "epoch"),
     ],
 )
-def test_lines_of_another_shape_are_an_error_in_one_sentence(
-    trained: Project, run: Path, name: str, line: dict[str, Any], told: str
+def test_lines_that_lack_a_key_are_an_error_in_one_sentence(
+    trained: Project, run: Path, name: str, line: dict[str, Any], key: str
 ) -> None:
     with (run / name).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     result = trained.mtformer("report", "--no-test", run)
     assert (result.status, result.stdout) == (2, "")
-    expected = f"Error: {run / name}: the line of step 5 is not one that mtformer writes ({told}): delete it\n"
+    expected = f"Error: {run / name}: the line of step 5 is not one that mtformer writes (it has no {key}): delete it\n"
     assert result.stderr == expected
     [listed] = json.loads(trained.mtformer("runs", run, "--json").stdout)
     assert (listed["state"], f"Error: {listed['problem']}\n") == ("damaged", expected)

@@ -278,15 +278,15 @@ def _recorded(run: Contents, texts: _Texts) -> Baseline:
     """Return the facts of a baseline that is complete.
 
     Raises:
-        UserError: the record of its starts is missing or damaged.
+        UserError: the record of its starts is missing.
     """
-    steps_per_epoch = run.starts[-1].get("steps_per_epoch") if run.starts else None
-    if not steps_per_epoch:
+    if not run.starts:
         raise UserError(
             f"{run.folder.starts} does not say how many steps an epoch has: restore it, or give the config another "
             "run.name"
         )
-    return replace(_facts(run.minutes * 60, run.step, steps_per_epoch, texts), is_done=True)
+    facts = _facts(run.minutes * 60, run.step, run.starts[-1]["steps_per_epoch"], texts)
+    return replace(facts, is_done=True)
 
 
 def _expected(request: Request, texts: _Texts) -> Baseline:

@@ -197,8 +197,8 @@ def _tiles(run: Contents, result: test_set.TranslatedTestSet | None) -> Iterator
         model = run.config.model
         layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}"
         yield tile("parameters", short(n_parameters), layers)
-    if pairs := run.data.get("pairs"):
-        yield tile("training pairs", short(pairs), f"{sum(run.data['dropped'].values()):,} dropped")
+    if data := run.data:
+        yield tile("training pairs", short(data["pairs"]), f"{sum(data['dropped'].values()):,} dropped")
 
 
 def _curves(run: Contents, charts: list[dict[str, Any]], detail: Detail) -> Iterator[Html]:

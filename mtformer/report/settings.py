@@ -110,7 +110,7 @@ def environment(run: Contents) -> Html:
         *((f"fingerprint of {name}", digest) for name, digest in provenance.fingerprints.items()),
     ]
     for i, start in enumerate(run.starts):
-        time = str(start.get("time", "")).replace("T", " ").replace("+00:00", " UTC")
+        time = start["time"].replace("T", " ").replace("+00:00", " UTC")
         rows.append(("resumed" if i else "started", f"{time} at step {start['step']:,}"))
     code = element("pre", "\n".join(commands(run)), tabindex=0)
     return markup([facts(rows), element("h3", "Commands"), code, muted(_reproduction(run))])
@@ -138,11 +138,10 @@ def commands(run: Contents) -> list[str]:
     path = run.folder.path
     home = path.parent if path.name == run.name else path.resolve().parent  # a run may be named `.`
     folder = str(home / again)
-    machine = run.machine
     versions = dict(run.config.provenance.versions)
     own = ", ".join(f"{name} {versions.pop(name)}" for name in ("mtformer", "python") if name in versions)
     packages = [f"{name}=={version.partition('+')[0]}" for name, version in versions.items()]
-    n_processes = int(machine.get("processes", 1))
+    n_processes = run.machine.get("processes", 1)
     processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
     train = ["mtformer", "train", str(home / run.name / run.folder.config.name)]
     train += ["--set", dump_override("run.dir", str(home)), "--set", dump_override("run.name", again), *processes]

@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from mtformer.bundle.peek import peek_shapes
 from mtformer.config import ResolvedConfig, TrainingConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
@@ -17,87 +15,19 @@ from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _Line(_Strict):
-    step: int
-
-
-class MetricsLine(_Line):
-    """A line of ``metrics.jsonl``; all other keys are numbers, or null where a number was not finite."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float | None]
-
-    epoch: float
-    seconds: float
-
-
-class _Data(_Strict):
-    pairs: int
-    pairs_by_source: list[int] = []
-    valid_pairs: int | None = None
-    dropped: dict[str, int]
-    src_tokens: int
-    tgt_tokens: int
-
-
-class _Model(_Strict):
-    src_vocab_size: int
-    tgt_vocab_size: int
-
-
-class _Machine(_Strict):
-    system: str
-    processor: str
-    threads: int
-    device: str
-    processes: int
-
-
-class StartsLine(_Line):
-    """A line of ``starts.jsonl``; fields with a default are missing from lines of earlier versions."""
-
-    seconds: float
-    time: str
-    machine: _Machine
-    data: _Data
-    model: _Model
-    total_steps: int | None
-
-
-class _Sample(_Strict):
-    src: str
-    ref: str
-    hyp: str
-    direction: str = ""
-
-
-class SamplesLine(_Line):
-    """A line of ``samples.jsonl``."""
-
-    samples: list[_Sample]
-
-
-def _read(path: Path, shape: type[_Line]) -> list[dict[str, Any]]:
+def _read(path: Path, *keys: str) -> list[dict[str, Any]]:
     """Return the lines of the journal at ``path``, none if there is none.
 
     Raises:
-        UserError: it cannot be read, or a line has another shape.
+        UserError: it cannot be read, or a line lacks one of the keys.
     """
     lines = Journal(path).read()
     for line in lines:
-        try:
-            shape.model_validate(line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
+        if lacking := [key for key in keys if key not in line]:
             raise UserError(
-                f"{path}: the line of step {line['step']} is not one that mtformer writes ({where}: {first['msg']}): "
+                f"{path}: the line of step {line['step']} is not one that mtformer writes (it has no {lacking[0]}): "
                 "delete it"
-            ) from None
+            )
     return lines
 
 
@@ -177,7 +107,7 @@ class Contents:
         folder: the run's.
         config: its settings.
         metrics: the intact lines of ``metrics.jsonl``, in order.
-        starts: those of ``starts.jsonl``; empty for a run of an older version.
+        starts: those of ``starts.jsonl``; empty just before training starts.
         samples: those of ``samples.jsonl``, in order of steps.
         parameters: the number of weights in each part of the model; empty before the first validation.
         is_training: whether a process trains in the folder now.
@@ -242,7 +172,7 @@ class Contents:
 
         An epoch may have a few steps more or fewer than the forecast, since its text varies.
         """
-        total = self.starts[-1].get("total_steps") if self.starts else self.config.training.max_steps
+        total = self.starts[-1]["total_steps"] if self.starts else self.config.training.max_steps
         n_epochs = self.config.training.max_epochs
         if n_epochs and self.metrics and self.metrics[-1]["epoch"] >= n_epochs:
             return self.step
@@ -266,19 +196,21 @@ class Contents:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The training text, as the last start has recorded it; empty for a run of an older version."""
-        return self.starts[-1].get("data", {}) if self.starts else {}
+        """The training text, as the last start has recorded it; empty without one."""
+        return self.starts[-1]["data"] if self.starts else {}
 
     @property
     def machine(self) -> dict[str, Any]:
-        """The machine of the last start."""
-        return self.starts[-1].get("machine", {}) if self.starts else dict(self.config.provenance.hardware)
+        """The machine of the last start; empty without one."""
+        return self.starts[-1]["machine"] if self.starts else {}
 
     @property
     def vocab_sizes(self) -> tuple[int, int] | None:
         """The tokens of source and target, if they are recorded."""
-        model = self.starts[-1].get("model") if self.starts else None
-        return (model["src_vocab_size"], model["tgt_vocab_size"]) if model else None
+        if not self.starts:
+            return None
+        model = self.starts[-1]["model"]
+        return model["src_vocab_size"], model["tgt_vocab_size"]
 
     def curve(self, key: str) -> list[Point]:
         """Return the values of ``key`` over the steps."""
@@ -294,15 +226,17 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         is_training: whether the run is still training; None to decide by the lock of its folder.
 
     Raises:
-        UserError: ``path`` is not the folder of a run of this version, or has lines of another shape in a journal.
+        UserError: ``path`` is not the folder of a run of this version, or a line of a journal lacks a key.
     """
     folder = RunFolder(path)
     if not folder.config.is_file():
         name = folder.config.name
         raise UserError(f"{path} is not the folder of a run: it has no {name}{hint(path, name)}")
     config = folder.read_config(ResolvedConfig)
-    samples = sorted(_read(folder.samples, SamplesLine), key=lambda line: line["step"])
-    metrics, starts = _read(folder.metrics, MetricsLine), _read(folder.starts, StartsLine)
+    samples = sorted(_read(folder.samples, "samples"), key=lambda line: line["step"])
+    metrics = _read(folder.metrics, "epoch", "seconds")
+    of_start = ("seconds", "time", "machine", "data", "model", "steps_per_epoch", "total_steps")
+    starts = _read(folder.starts, *of_start)
     is_training = folder.is_training if is_training is None else is_training
     step = max(map(step_of, list_checkpoints(folder.checkpoints)), default=0)
     return Contents(folder, config, metrics, starts, samples, _parameters(folder.bundle), is_training, step)
