@@ -388,12 +388,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "double weights": (convert(torch.float64), "is of type F64, not a float"),
     "not a number": (put_into(BIAS, math.nan), "decoder_norm.bias has values that are not finite"),
     "infinity": (put_into(BIAS, -math.inf), "decoder_norm.bias has values that are not finite"),
-    "format 2": (replace_metadata(format="mtformer-bundle-2"), "this bundle has format 2, which was never released"),
     "format 4": (
         replace_metadata(format="mtformer-bundle-4"),
-        "this bundle has format 4, of a newer version of mtformer; this one reads format 3: upgrade mtformer",
+        "this bundle has format mtformer-bundle-4; this version of mtformer reads mtformer-bundle-3: upgrade mtformer",
     ),
-    "format three": (replace_metadata(format="mtformer-bundle-three"), NOT_OURS),
     "no header": (rewrite(lambda tensors, metadata: metadata.pop("header")), "it has no header"),
     "empty header": (replace_metadata(header="{}"), INVALID + "src_lang is missing"),
     "half a header": (replace_metadata(header="{"), INVALID + "Invalid JSON"),

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Change, Facts, Provenance, ResolvedConfig, dump_config, load_config, resolve
 from mtformer.model.weights import weights
-from mtformer.runs.checkpoints import Checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -220,19 +219,6 @@ def test_the_config_of_a_run_gives_the_same_weights_again(tmp_path: Path) -> Non
     assert ours.header.scores == theirs.header.scores
     for name, weight in weights(ours.model).items():
         assert torch.equal(weight, weights(theirs.model)[name])
-
-
-def test_a_checkpoint_of_another_version_is_reported(
-    saved: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = RunFolder(tmp_path)
-    folder.config.write_text(dump_config(saved.config), encoding="utf-8")
-    assert saved.tokenizer.src_model
-    folder.joint_tokenizer.write_bytes(saved.tokenizer.src_model)
-    without_epoch = Checkpoint(folder.checkpoints / "step-000001", {"step": 1}, {})
-    monkeypatch.setattr("mtformer.training.history.newest_checkpoint", lambda folder, with_tensors: without_epoch)
-    with pytest.raises(UserError, match="another version of mtformer"):
-        load_saved_run(folder)
 
 
 def test_a_tokenizer_that_is_lost_is_named(project_of_module: Project, tmp_path: Path, saved: SavedRun) -> None:

@@ -16,8 +16,7 @@ TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latt
 _MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
 
-_FORMAT_PREFIX, _FORMAT_NUMBER = "mtformer-bundle-", 3
-BUNDLE_FORMAT = f"{_FORMAT_PREFIX}{_FORMAT_NUMBER}"
+BUNDLE_FORMAT = "mtformer-bundle-3"
 
 # What a file whose header is any other JSON leads to.
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -70,15 +69,11 @@ def require_format(metadata: Mapping[str, str]) -> None:
     name = metadata.get("format", "")
     if name.startswith("mtformer-adapter-"):
         raise NotABundleError("this is an adapter: name its model too (--adapter), or merge both (mtformer merge)")
-    number = name.removeprefix(_FORMAT_PREFIX)
-    if number == name or not number.isdecimal():
+    if not name.startswith("mtformer-bundle-"):
         raise NotABundleError("this safetensors file is not a model bundle of mtformer")
-    if int(number) < _FORMAT_NUMBER:
-        raise NotABundleError(f"this bundle has format {number}, which was never released: train the model again")
-    if int(number) > _FORMAT_NUMBER:
+    if name != BUNDLE_FORMAT:
         raise NotABundleError(
-            f"this bundle has format {number}, of a newer version of mtformer; this one reads format "
-            f"{_FORMAT_NUMBER}: upgrade mtformer"
+            f"this bundle has format {name}; this version of mtformer reads {BUNDLE_FORMAT}: upgrade mtformer"
         )
 
 

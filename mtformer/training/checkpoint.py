@@ -135,9 +135,9 @@ class TrainState:
         """Return the state that a checkpoint contains.
 
         Raises:
-            TypeError: it is the state of another version of mtformer.
+            KeyError, TypeError: it is the state of another version of mtformer.
         """
-        running = {name: RunningLoss(**saved.get(name, {})) for name in ("running", "since_validation")}
+        running = {name: RunningLoss(**saved[name]) for name in ("running", "since_validation")}
         state = cls(**saved | running)
         state.best = ValidationScore(*state.best) if state.best else None
         state.best_scores = [ValidationScore(*score) for score in state.best_scores]

@@ -76,12 +76,7 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
     newest = newest_checkpoint(folder.checkpoints, with_tensors=False)
-    try:
-        step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
-    except KeyError:
-        raise UserError(
-            f"{folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
-        ) from None
+    step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
     return SavedRun(config, tokenizer, step, epoch, batch)
 
 

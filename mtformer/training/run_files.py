@@ -75,7 +75,7 @@ class RunFiles:
         checkpoint.restore(self._updater, saved)
         try:
             state = TrainState.load(saved.state)
-        except TypeError:
+        except (KeyError, TypeError):
             raise UserError(
                 f"{self._folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
             ) from None
