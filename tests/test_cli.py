@@ -738,21 +738,6 @@ def test_a_run_whose_config_is_lost_is_resumed_with_its_recorded_settings(
     assert config.read_text(encoding="utf-8").startswith(settings.split("training:")[0])
 
 
-@pytest.mark.parametrize(("value", "status"), [("0.0", 0), ("5.0", 2)])
-def test_a_run_with_a_setting_that_is_gone_resumes_if_it_was_off(project: Project, value: str, status: int) -> None:
-    assert project.mtformer("train", project.config).status == 0
-    run = project.folder / "runs/config"
-    for path, before, after in (
-        (run / "config.yaml", "training:\n", f"training:\n  gone: {value}\n"),
-        (run / "starts.jsonl", '"training": {', f'"training": {{"gone": {value}, '),
-    ):
-        text = path.read_text(encoding="utf-8")
-        assert before in text
-        path.write_text(text.replace(before, after), encoding="utf-8")
-    assert project.mtformer("eval", "--model", run).status == status
-    assert project.mtformer("train", project.config, "--set", "training.max_steps=21").status == status
-
-
 def test_a_run_without_its_config_and_the_record_of_it_is_not_overwritten(project: Project) -> None:
     assert project.mtformer("train", project.config).status == 0
     for name in ("config.yaml", "starts.jsonl"):
