@@ -1,12 +1,11 @@
 """Documents for ``mtformer translate``."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.cli.command import Options, option
-from mtformer.cli.options import may_be_path, print_result
+from mtformer.cli.options import names_document, print_result
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class DocumentOptions(Options):
         from mtformer.translate.documents.formats import find_format
         from mtformer.translate.documents.tasks import tasks
 
-        if texts and (len(texts) > 1 or _is_folder(texts[0]) or (find_format(texts[0]) and _is_one_file(texts[0]))):
+        if texts and (len(texts) > 1 or names_document(texts[0])):
             if input is not None:
                 raise UserError("give documents or --input, not both")
             return tasks(list(map(Path, texts)), output)
@@ -81,13 +80,3 @@ class DocumentOptions(Options):
             translator.tgt_lang, translator.src_lang, bilingual=self.bilingual, columns=tuple(self.column or ())
         )
         translate_documents(tasks, job, translator, settings, read=read, on_written=print_result)
-
-
-def _is_one_file(text: str) -> bool:
-    """Tell whether an argument is meant as a file."""
-    return may_be_path(text) or os.path.isfile(text)  # noqa: PTH113 (a text may be too long for a Path)
-
-
-def _is_folder(text: str) -> bool:
-    """Tell whether an argument is meant as a folder: a word may be the name of one, but does not end in a slash."""
-    return text.endswith(("/", os.sep)) and os.path.isdir(text)  # noqa: PTH112

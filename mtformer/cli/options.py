@@ -235,7 +235,7 @@ def check_text(
             f"{text} is a folder: to translate its documents, write {shlex.quote(f'{text}/')}; to take its name as the "
             "text, pipe it in"
         )
-    path, is_word = Path(text), may_be_path(text)
+    path, is_word = Path(text), _may_be_path(text)
     if is_word and (_is_path(text) or (reads_files and structured_suffix(path))):
         raise UserError(f"there is no file {text}")
     if is_folder:
@@ -246,7 +246,16 @@ def check_text(
         log.warning("there is no file %s: its name is taken as the text", text)
 
 
-def may_be_path(text: str) -> bool:
+def names_document(text: str) -> bool:
+    """Tell whether an argument of ``translate`` names a document, or by a slash at its end a folder of them."""
+    from mtformer.translate.documents.formats import find_format
+
+    if text.endswith(("/", os.sep)):
+        return os.path.isdir(text)  # noqa: PTH112 (as above)
+    return bool(find_format(text)) and (_may_be_path(text) or os.path.isfile(text))  # noqa: PTH113 (as above)
+
+
+def _may_be_path(text: str) -> bool:
     """Tell whether a text may be meant as a path: a sentence or a URL may only end like one."""
     is_in_folder = text.partition("/")[1] and os.path.isdir(os.path.dirname(text))  # noqa: PTH112, PTH120 (as above)
     return (len(text.split()) == 1 or bool(is_in_folder)) and "://" not in text
