@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,7 +33,7 @@ from mtformer.text.pairs import SentencePair
 
 if TYPE_CHECKING:
     from browser import Opener
-    from hub_server import HubServer
+    from hub_server import HubClient, HubServer
     from servers import Client
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)  # of every tokenizer that is trained here
@@ -344,3 +344,17 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[HubServer]":
     folder.mkdir()
     with serve_hub(folder, cache=folder.parent / "cache") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def client(request: pytest.FixtureRequest, hub: "HubServer") -> "Iterator[HubClient]":
+    """The ``Client`` of the module, at the hub."""
+    with closing(request.module.Client(hub)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def offline(request: pytest.FixtureRequest, hub: "HubServer", client: "HubClient") -> "Iterator[HubClient]":
+    """The same offline, once the other has been started."""
+    with closing(request.module.Client(hub, HF_HUB_OFFLINE="1")) as client:
+        yield client

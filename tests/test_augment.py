@@ -13,6 +13,7 @@ import torch
 import yaml
 from config_texts import MINIMAL, load, problems
 from conftest import Project, make_project, sentence_pairs, varied_corpus
+from test_corpus import rows_of
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
@@ -20,7 +21,7 @@ from mtformer.data.augment import Augmenter, TermSampler, TokenizerText
 from mtformer.data.clean.filters import filters_of
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
-from mtformer.data.tokens import Corpus, Encoder, Variation
+from mtformer.data.tokens import Encoder, Variation
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
@@ -208,10 +209,6 @@ def test_capitals_are_undone_for_a_model_that_has_tokens_for_them(tokenizer: Tok
         assert prepared and len(prepared.parts) == 1 and prepared.parts[0].upper() == text
         ties += tokenizer.n_src_tokens(text) == tokenizer.n_src_tokens(prepared.parts[0])
     assert ties
-
-
-def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
-    return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
 
 
 @pytest.mark.parametrize("text", ["abcdefgh", "我每天", "a" + " " * 99, "." * 99 + ",", "1"])

@@ -2,7 +2,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class Training:
         return found.state
 
 
-def all_equal(ours: list[Tensor], theirs: list[Tensor]) -> bool:
+def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
     return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
 
 

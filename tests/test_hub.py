@@ -76,18 +76,6 @@ class Client(HubClient):
         return answer
 
 
-@pytest.fixture(scope="module")
-def client(hub: HubServer) -> Iterator[Client]:
-    with closing(Client(hub)) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def offline(hub: HubServer, client: Client) -> Iterator[Client]:
-    with closing(Client(hub, HF_HUB_OFFLINE="1")) as client:
-        yield client
-
-
 @pytest.mark.slow
 def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_cache(
     hub: HubServer, client: Client, offline: Client

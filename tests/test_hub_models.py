@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,18 +57,6 @@ class Client(HubClient):
         raised, answer = self.ask("import", {"model": model, **given})
         assert raised == kind, answer
         return answer
-
-
-@pytest.fixture(scope="module")
-def client(hub: HubServer) -> Iterator[Client]:
-    with closing(Client(hub)) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def offline(hub: HubServer) -> Iterator[Client]:
-    with closing(Client(hub, HF_HUB_OFFLINE="1")) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -259,6 +259,12 @@ def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
         "Yes and/or no, 1/2 of it, on 3/4/2024",
         "Mr. A",
         r"Stra{\ss}e, na{\i}ve, {\it one} and {\bf two}, {\fnote of a dog}, {\f(a b)} {\u0041}",
+        "Fields with a star (*) are required.",
+        'The sign "**" is an operator.',
+        "Fields (*), (*) and (~~).",
+        "Name: ______, date: ____.",
+        "The password is ******.",
+        "Python calls \\_\\_init\\_\\_ (\\*).",
     ],
 )
 def test_plain_text_has_no_marks(text: str) -> None:
@@ -437,21 +443,6 @@ def test_a_mark_takes_entities_around_it_as_it_takes_their_characters(mark: str)
 def test_emphasis_between_signs_is_a_mark() -> None:
     marked = take_out("It comes with [**`node`**](a.html), (_`npm`_) and a dog.")
     assert marked is not None and marked.texts == ["It comes with, () and a dog."]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Fields with a star (*) are required.",
-        'The sign "**" is an operator.',
-        "Fields (*), (*) and (~~).",
-        "Name: ______, date: ____.",
-        "The password is ******.",
-        "Python calls \\_\\_init\\_\\_ (\\*).",
-    ],
-)
-def test_stars_and_underscores_that_emphasize_nothing_are_text(text: str) -> None:
-    assert take_out(text) is None
 
 
 def test_a_mark_takes_entities_beside_it_whole_or_not_at_all() -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from browser import Opener, needs_browser
 from conftest import Project, sentence_pairs, write_pairs
+from test_runs import contents
 
 from mtformer.report.page import short
 from mtformer.report.writing import write_report
@@ -38,10 +39,6 @@ def page_data(page: Path) -> dict[str, Any]:
 def lines_of(run: Path, key: str) -> list[dict[str, Any]]:
     lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
     return [line for line in lines if key in line]
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # One run

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from conftest import Project, make_project, sentence_pairs, varied_corpus, write_pairs
 from pydantic import JsonValue
+from test_corpus import rows_of
 
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
 from mtformer.data import store, tokens
@@ -89,10 +90,6 @@ def text_of(*sources: Source) -> ParallelText:
 
 def corpus_of(text: StoredText, tokenizer: Tokenizer, **limits: Any) -> Corpus:
     return TokenStore(text, Encoder(tokenizer, **{"max_length": 40, "max_ratio": 6.0} | limits)).corpus
-
-
-def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
-    return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
 
 
 # The text

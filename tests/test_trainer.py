@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import make_project, sentence_pairs
+from test_checkpoint import all_equal
 from torch import Tensor
 
 from mtformer.bundle.format import load_bundle
@@ -88,10 +89,6 @@ def make_trainer(
     model = build_model(config, tokenizer)
     validator = Validator(config, tokenizer, {LanguagePair("en", "de"): valid_pairs})
     return ObservedTrainer(config, model, tokenizer, data, validator, RunFolder(folder))
-
-
-def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
-    return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
 
 
 def n_batches(trainer: Trainer) -> int:
