@@ -1,18 +1,22 @@
 """The Transformer prepared for translating equals the plain one, for every architecture."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from conftest import make_project
 from recorded_graph import Recorded
 from test_layers import assert_same, randomize
 from test_transformer import MAX_LENGTH, SRC, SRC_MASK, TGT_IN, all_positions, both_norms, make_model
-from torch import Tensor
+from torch import Tensor, nn
 
 from mtformer.model.architecture import ACTIVATIONS, NORMS
+from mtformer.model.attention import MultiHeadAttention
 from mtformer.model.cache import Cache
 from mtformer.model.graphs import CAPTURES
 from mtformer.model.inference import InferenceModel
+from mtformer.model.layers import FeedForward
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import UserError
@@ -51,6 +55,19 @@ def test_steps_equal_the_full_forward_pass(norm: str, positions: str, variant: d
     cache = inference.start(SRC, SRC_MASK)
     logits = [inference.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
     assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
+
+
+@pytest.mark.parametrize("changed", [MultiHeadAttention, FeedForward])
+def test_no_model_is_trained_that_search_computes_in_another_way(
+    changed: type[nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a user changes the attention of training, and not that of search."""
+    forward = changed.forward
+    monkeypatch.setattr(changed, "forward", lambda *args, **settings: 1.05 * forward(*args, **settings))
+    project = make_project(tmp_path, n_pairs=60, max_steps=1)
+    result = project.mtformer("train", project.config)
+    assert result.status == 1
+    assert "has to change in inference.py" in result.stderr
 
 
 @both_norms

@@ -90,7 +90,8 @@ class MultiHeadAttention(nn.Module):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Attend with projected heads (equation 1), concatenate them and project the result to the output.
 
-        All attention of the model passes through here.
+        All attention in training and scoring passes through here; search has its own, in
+        :mod:`mtformer.model.inference`, and CTranslate2 computes equation 1 only.
 
         Args:
             q: (B, H, T, Dh).

@@ -1,8 +1,9 @@
 """The Transformer prepared for translating: step-by-step decoding with a cache, in as few operations as possible.
 
 It computes the same as :class:`mtformer.model.transformer.Transformer`; ``tests/test_inference.py`` compares them for
-every architecture. Most of a small model's step is the time that Python and torch need to start operations; hence
-packed weights, no dropout modules, rows instead of (B, T, D), and a cache that is never reordered.
+every architecture, and each training does before it begins. Most of a small model's step is the time that Python and
+torch need to start operations; hence packed weights, no dropout modules, rows instead of (B, T, D), and a cache that is
+never reordered.
 
 Shapes: n sentences with K beams each, N = n·K rows, sentence by sentence; S source length, C slots in the cache;
 L layers, H heads, D ``d_model``, Dh = D / H, V vocabulary. Masks are numbers to add to the scores: 0, or -inf where a
@@ -23,6 +24,10 @@ from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Resid
 from mtformer.model.packing import Packer
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
+from mtformer.support.errors import MtformerError
+
+_N_COMPARED = 6  # tokens
+_TOLERANCE = 0.01  # of the standard deviation of the logits; rounding differs by 0.00001
 
 
 class InferenceModel:
@@ -99,6 +104,33 @@ class InferenceModel:
     def _logits(self, tokens: Tensor, step: Step) -> Tensor:
         """Turn the ids (N,) chosen last into the logits (N, V) of the next."""
         return self._project(self._state(tokens, step))
+
+
+@torch.inference_mode()
+def require_same_logits(model: Transformer) -> None:
+    """Refuse a model, changed here or there, that translates as another one than it trains and scores.
+
+    Raises:
+        MtformerError: :class:`InferenceModel` computes other logits.
+    """
+    architecture = model.architecture
+    length = min(_N_COMPARED, architecture.max_length)
+    src, tgt = (
+        torch.arange(length, device=model.device).add(offset).remainder(size)[None]
+        for offset, size in enumerate((architecture.src_vocab_size, architecture.tgt_vocab_size))
+    )
+    src_mask = torch.ones_like(src, dtype=torch.bool)
+    is_training = model.training
+    expected = model.eval().project(model(src, src_mask, tgt))
+    model.train(is_training)
+    inference = InferenceModel(model)
+    cache = inference.start(src, src_mask)
+    found = torch.stack([inference.step(token, cache) for token in tgt.unbind(1)], dim=1)
+    if not torch.allclose(found, expected, rtol=0, atol=_TOLERANCE * expected.std().item()):
+        raise MtformerError(
+            "step by step, the model computes other logits than at once, so it would not translate as it is trained: "
+            "what has changed in mtformer/model/attention.py, layers.py or transformer.py has to change in inference.py"
+        )
 
 
 def _additive(mask: Tensor) -> Tensor | None:

@@ -1,8 +1,10 @@
-"""Seeds derived from (seed, step, rank, …), so that randomness does not depend on earlier draws; versions."""
+"""Seeds derived from (seed, step, rank, …), so that randomness does not depend on earlier draws; versions and code."""
 
+import hashlib
 import platform
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -17,3 +19,12 @@ def versions() -> dict[str, str]:
     """Return the versions of all that a result depends on."""
     packages = ("mtformer", "torch", "numpy", "sentencepiece", "sacrebleu")
     return {"python": platform.python_version()} | {package: version(package) for package in packages}
+
+
+def digest_of_code() -> str:
+    """Return the digest of mtformer's modules, which tells a changed copy from the version that it says it is."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for module in sorted(package.rglob("*.py")):
+        digest.update(module.relative_to(package).as_posix().encode() + module.read_bytes())
+    return digest.hexdigest()

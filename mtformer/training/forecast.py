@@ -14,7 +14,7 @@ from mtformer.data.batches import BatchPlan, PlannedBatch, make_batch
 from mtformer.model.weights import count_parameters
 from mtformer.runs.folder import Journal
 from mtformer.support.progress import clock, expected_seconds
-from mtformer.support.reproducibility import versions
+from mtformer.support.reproducibility import digest_of_code, versions
 from mtformer.support.terminal import counted
 from mtformer.training.memory import peak_memory
 from mtformer.training.trainer import Trainer
@@ -120,7 +120,7 @@ def _measure(trainer: Trainer, plan: BatchPlan) -> float:
 
 
 def record_start(trainer: Trainer) -> None:
-    """Add a line to ``starts.jsonl``: time, settings, machine, data and parameters of a start.
+    """Add a line to ``starts.jsonl``: time, code, settings, machine, data and parameters of a start.
 
     It is called before training begins, when ``trainer`` already knows the step that it resumes from.
 
@@ -133,6 +133,7 @@ def record_start(trainer: Trainer) -> None:
         "seconds": round(trainer.state.seconds, 1),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": dict(versions()),
+        "code": digest_of_code(),
         "config": trainer.config.model_dump(mode="json"),  # from which a lost config.yaml is written again
         "machine": _machine(trainer),
         "data": {

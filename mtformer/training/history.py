@@ -149,11 +149,14 @@ def history(saved: SavedRun, now: Config) -> list[Change]:
     ]
 
 
-def warn_of_changes(changes: list[Change], step: int) -> None:
-    """Log the changes made at ``step``, a line for each."""
+def warn_of_changes(changes: list[Change], step: int, *, is_complete: bool = False) -> None:
+    """Log the changes made at ``step``, a line for each; a run that is complete does not follow those of settings."""
     for change in changes:
-        if change.step == step:
-            log.warning("%s was %s, is %s from step %d on", change.key, _shown(change.old), _shown(change.new), step)
+        old, new = _shown(change.old), _shown(change.new)
+        if change.step == step and not is_complete:
+            log.warning("%s was %s, is %s from step %d on", change.key, old, new, step)
+        elif change.step == step and change.key.startswith("training."):
+            log.warning("%s = %s has no effect: this run trained with %s", change.key, new, old)
 
 
 def warn_of_foreign_provenance(given: Provenance, current: Provenance) -> None:

@@ -17,6 +17,7 @@ from mtformer.config.resolve import size_for
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
+from mtformer.model.inference import require_same_logits
 from mtformer.model.lora import adapt
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import count_parameters
@@ -125,6 +126,7 @@ def _log_resumed(trainer: Trainer) -> None:
             reason,
             _training_on(trainer, reason),
         )
+        warn_of_changes(trainer.config.provenance.changes, step, is_complete=True)
     else:
         log.info("resuming from step %d", step)
         warn_of_changes(trainer.config.provenance.changes, step)
@@ -258,6 +260,7 @@ def _build(
     """Build the model on ``device``, with the weights of ``base`` if there is one."""
     torch.manual_seed(config.training.seed)
     model = build_model(config, tokenizer, base.header.architecture if base else None)
+    require_same_logits(model)
     if base:
         initialize(model, tokenizer, base, new_tags(config.training, base.header))
     freeze(model, config.training.freeze)
