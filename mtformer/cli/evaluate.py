@@ -55,6 +55,7 @@ def evaluate(
     from mtformer.evaluate.metrics import require_comet
     from mtformer.evaluate.protocols import SEARCH, find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
+    from mtformer.evaluate.testsets import require_named
     from mtformer.runs.finding import find_models
 
     _require_compatible(scores, results, test_set, search)
@@ -62,6 +63,7 @@ def evaluate(
         require_comet()
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
     paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), vars(test_set), compute.raw
+    require_named(paths[0], **texts)  # before the model, whose conversion may take seconds
     changes = search if protocol is None else SEARCH
     loaded = load_model(paths, compute.engine, compute.device, adapter=compute.adapter, **changes)
     result: Any

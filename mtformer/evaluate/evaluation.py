@@ -84,11 +84,11 @@ def evaluate_loaded(
     ends = accumulate(len(test_set.sources) for test_set in sets)
     results = [score(one, slice(end - len(one.sources), end)) for one, end in zip(sets, ends, strict=True)]
     total = results[0] if len(results) == 1 else score(whole, slice(None))
-    command = None
+    commands = []
     if output and whole.sacrebleu_arguments:
-        recipe = header.tgt_lang, header.bleu_tokenize, "--chrf-word-order", "2", "-w", "2"
-        command = metrics.sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
-    return Evaluation(ScoredModel(tuple(paths), model, raw), hypotheses, results, total, command)
+        recipe = header.tgt_lang, header.bleu_tokenize
+        commands = metrics.sacrebleu_commands(output, whole.sacrebleu_arguments, *recipe)
+    return Evaluation(ScoredModel(tuple(paths), model, raw), hypotheses, results, total, commands)
 
 
 def read_test_sets(

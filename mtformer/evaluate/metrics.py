@@ -155,7 +155,7 @@ def interval(name: str, mean: float, ci: float) -> tuple[float, float]:
 def sacrebleu_command(
     hypotheses: Sequence[Path], references: Sequence[str], tgt_lang: str, tokenize: str = "auto", *options: str
 ) -> str:
-    """Return the command by which sacreBLEU computes BLEU, chrF and TER as they are reported for the target language.
+    """Return the command by which sacreBLEU computes BLEU, chrF2 and TER as they are reported for the target language.
 
     Args:
         hypotheses: one text file or several.
@@ -167,6 +167,22 @@ def sacrebleu_command(
     unspaced = [] if is_written_with_spaces(tgt_lang) else ["--ter-normalized", "--ter-asian-support"]
     recipe = ["-m", "bleu", "chrf", "ter", "--tokenize", bleu_tokenize(tokenize, tgt_lang), *unspaced, *options]
     return shlex.join(["sacrebleu", *references, "-i", *map(str, hypotheses), *recipe])
+
+
+def sacrebleu_commands(hypotheses: Path, references: Sequence[str], tgt_lang: str, tokenize: str = "auto") -> list[str]:
+    """Return the commands that compute :func:`all_scores`: two, since sacreBLEU computes one kind of chrF at a time.
+
+    Args:
+        hypotheses: a text file.
+        references: as for :func:`sacrebleu_command`.
+        tgt_lang: the target language.
+        tokenize: as for :func:`bleu_tokenize`.
+    """
+    recipe = ["-i", str(hypotheses), "-m", "chrf", "--chrf-word-order", "2", "-w", "2"]
+    return [
+        sacrebleu_command([hypotheses], references, tgt_lang, tokenize, "-w", "2"),
+        shlex.join(["sacrebleu", *references, *recipe]),
+    ]
 
 
 def _score(metric: Metric, hypotheses: Sequence[str], references: References, n_bootstrap: int = 1) -> Score:

@@ -152,7 +152,7 @@ class Evaluation:
         hypotheses: the translations, one for each source.
         results: for each test set.
         total: for all of them together, the same if there is one.
-        command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
+        commands: how sacreBLEU computes the scores of the hypotheses that were written; none where no file has the
             references, or nothing was written.
     """
 
@@ -160,22 +160,22 @@ class Evaluation:
     hypotheses: list[str]
     results: list[SetResult]
     total: SetResult
-    command: str | None
+    commands: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         shown = self.model.to_dict() | self.total.to_dict()
         if len(self.results) > 1:
             shown["test_sets"] = [result.to_dict() for result in self.results]
-        return shown if self.command is None else shown | {"sacrebleu": self.command}
+        return shown | {"sacrebleu": self.commands} if self.commands else shown
 
     def to_text(self) -> str:
-        """Show each set under its name, then all together, then sacreBLEU's command."""
+        """Show each set under its name, then all together, then sacreBLEU's commands."""
         blocks = [self.total.to_text()]
         if len(self.results) > 1:
             blocks = [f"{result.name}\n{result.to_text()}" for result in self.results] + [f"together\n{blocks[0]}"]
-        if self.command is not None:
-            blocks.append(f"The same scores from sacreBLEU:\n{self.command}")
+        if self.commands:
+            blocks.append("\n".join(["The same scores from sacreBLEU:", *self.commands]))
         return "\n\n".join(blocks)
 
 

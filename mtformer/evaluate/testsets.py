@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, Unpack
 
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
@@ -79,6 +79,21 @@ def combined(sets: Sequence[EvalSet]) -> EvalSet:
     )
 
 
+def require_named(path: Path, **texts: Unpack[TextOptions]) -> None:
+    """Refuse arguments of :func:`read_eval_sets` that name no test set, or several kinds of them.
+
+    Raises:
+        UserError: they are refused.
+    """
+    src, ref, data, testset = map(texts.get, ("src", "ref", "data", "testset"))
+    if (src is None) != (not ref):
+        raise UserError("give both --src and --ref, or neither for the run's test set")
+    if sum((src is not None, bool(data), bool(testset))) > 1:
+        raise UserError("give --src and --ref, or --data, or --testset, not several of them")
+    if not any(texts.values()):
+        _folder_of(path)
+
+
 def read_eval_sets(
     path: Path,
     header: Header | LanguagePair,
@@ -106,10 +121,7 @@ def read_eval_sets(
         MtformerError: sacreBLEU cannot download a test set.
     """
     languages = LanguagePair(header.src_lang, header.tgt_lang)
-    if (src is None) != (not ref):
-        raise UserError("give both --src and --ref, or neither for the run's test set")
-    if sum((src is not None, bool(data), bool(testset))) > 1:
-        raise UserError("give --src and --ref, or --data, or --testset, not several of them")
+    require_named(path, src=src, ref=ref, data=data, testset=testset)
     if UNDETERMINED in languages and src is None:
         raise UserError(f"name the source language too (--from): a test set toward {languages.tgt_lang} has one")
     if src is not None and ref:
