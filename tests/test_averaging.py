@@ -119,6 +119,25 @@ def test_bundles_are_averaged(run: Project, tmp_path: Path) -> None:
     assert_close(weights(load_bundle(tmp_path / "both.safetensors").model), mean(models))
 
 
+def test_only_models_of_different_seeds_are_warned_of(run: Project, tmp_path: Path) -> None:
+    bundle = load_bundle(run.folder / "runs/config/model.safetensors")
+    origin = bundle.header.provenance
+    other_seed = {"config": {"training": {"seed": origin["config"]["training"]["seed"] + 1}}}
+    for given, warned in (
+        (other_seed, True),
+        (other_seed | {"fingerprints": {"init_from": bundle.digest}}, False),
+        ({}, False),
+        ({"config": "none", "fingerprints": 1}, False),
+    ):
+        header = bundle.header.model_copy(update={"provenance": origin | given})
+        save_bundle(tmp_path / "other.safetensors", replace(bundle, header=header))
+        paths, output = ("runs/config/model.safetensors", tmp_path / "other.safetensors"), tmp_path / "mean.safetensors"
+        output.unlink(missing_ok=True)
+        result = run.mtformer("average", *paths, "--output", output)
+        told = f"{paths[1]} and {paths[0]} were initialized with different seeds"
+        assert (result.status, told in result.stderr) == (0, warned)
+
+
 def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> None:
     project = make_project(tmp_path, max_steps=6, checkpoint_every=3, ema_decay=0.9)
     assert project.mtformer("train", project.config).status == 0

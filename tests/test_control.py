@@ -1,6 +1,7 @@
 """Rules on what a search may choose, against values computed by hand, and combinations of options."""
 
 import math
+import shutil
 from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
@@ -268,23 +269,27 @@ def test_an_ensemble_of_one_model_twice_is_that_model(beam_size: int) -> None:
 def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_path: Path) -> None:
     first, second = trained.folder / "runs/config/model.safetensors", tmp_path / "second.safetensors"
     bundle = load_bundle(first)
+    shutil.copy(first, tmp_path / "copy.safetensors")
     with torch.no_grad():
         for parameter in bundle.model.parameters():
             parameter.mul_(0.8)
     save_bundle(second, bundle)
     lines = "".join(f"{english} sees {english}.\n" for english in ENGLISH)
     command = ("translate", "--beam-size", "2", "--format", "tsv", "--model")
-    alone, weak, twice, both, other = (
+    alone, weak, twice, copied, both, other = (
         trained.mtformer(*command, model, *more, stdin=lines)
         for model, more in (
             (first, ()),
             (second, ()),
-            (first, ("--model", first)),
+            (first, ("--model", first.parent)),
+            (first, ("--model", tmp_path / "copy.safetensors")),
             (first, ("--model", second)),
             (first, ("--model", FIXTURES / "bundle-3.safetensors")),
         )
     )
-    assert (alone.status, twice.stdout) == (0, alone.stdout)
+    for refused, name in ((twice, first), (copied, tmp_path / "copy.safetensors")):
+        assert (refused.status, refused.stdout) == (2, "")
+        assert f"{first} and {name} are the same model: an ensemble needs different ones" in refused.stderr
     scores = [[float(line.split("\t")[2]) for line in one.stdout.splitlines()] for one in (weak, both, alone)]
     assert all(low < mean < high for low, mean, high in zip(*scores, strict=True))
     assert (other.status, other.stdout) == (2, "")

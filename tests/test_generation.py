@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from conftest import Project, sentence_pairs
 
+from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import TsvFile
 from mtformer.data.selection import curve, describe, select
 from mtformer.data.sources.parallel import ParallelText
@@ -209,12 +210,13 @@ def test_backtranslation_distillation_and_scores_on_the_command_line(trained: Pr
     sampled = trained.mtformer("data", "sample", f"jsonl:{tmp_path}/bt.jsonl.gz", "--pair", "de-en", "-n", "13")
     assert sampled.stdout.splitlines() == [f"{row['de']}\t{row['en']}" for row in found]
 
-    made = trained.mtformer(
-        "data", "distill", trained.config, *model, *model, "--shard", "2/40", "--output", tmp_path / "distilled.jsonl"
-    )
+    twin = load_bundle(trained.folder / MODEL)
+    save_bundle(tmp_path / "twin.safetensors", replace(twin, header=twin.header.model_copy(update={"scores": {}})))
+    both, distilled = (*model, "--model", tmp_path / "twin.safetensors"), tmp_path / "distilled.jsonl"
+    made = trained.mtformer("data", "distill", trained.config, *both, "--shard", "2/40", "--output", distilled)
     assert made.status == 0, made.stderr
     sources = (trained.folder / "train.en").read_text().splitlines()
-    assert [row["en"] for row in rows(tmp_path / "distilled.jsonl")] == sources[10:20]
+    assert [row["en"] for row in rows(distilled)] == sources[10:20]
 
     scored = tmp_path / "scored.jsonl"
     made = trained.mtformer("data", "score", trained.config, *model, "--shard", "1/40", "--output", scored)

@@ -211,7 +211,7 @@ def test_what_is_packed_of_a_base_is_packed_once(monkeypatch: pytest.MonkeyPatch
 
 def test_an_ensemble_and_a_model_of_ctranslate2_take_no_adapter(base: Path, tuned: RunFolder) -> None:
     with pytest.raises(UserError, match="an adapter of one model, on torch"):
-        load_model([base, base]).with_adapter(tuned.adapter)
+        load_model([base, tuned.bundle]).with_adapter(tuned.adapter)
 
 
 def test_commands_take_an_adapter(base: Path, tuned: RunFolder, tmp_path: Path, trained: Project) -> None:

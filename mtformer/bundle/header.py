@@ -111,7 +111,8 @@ class Header(Stored):
         known_words: the words of its sources in the training text, in small letters, if there are so few that any other
             one is new to the model (:func:`.known_words`); else none.
         provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
-            people to read; no code depends on its contents, and it names files without their folders.
+            people to read, and for warnings; no other code depends on its contents. It names files without their
+            folders.
     """
 
     src_lang: _Language

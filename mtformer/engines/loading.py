@@ -7,6 +7,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,7 +119,7 @@ def load_model(
 
     Raises:
         UserError: the model, the engine or an option cannot be used, the bundles of an ensemble differ in their
-            languages or vocabulary, or the adapter is another model's.
+            languages or vocabulary or are the same, or the adapter is another model's.
         MtformerError: the cache cannot be written.
     """
     if engine is not None and engine not in ENGINES:
@@ -182,9 +183,12 @@ def _load_on_torch(
 
 
 def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]", first: "Bundle") -> None:
-    """Refuse an ensemble of models with another vocabulary than the first, or without its directions."""
+    """Refuse an ensemble of one model twice, or of models that differ from the first in vocabulary or directions."""
     names = [str(model) if isinstance(model, Path) else f"model {i}" for i, model in enumerate(models, 1)]
     of_first = names[bundles.index(first)]
+    for (one, ours), (other, theirs) in combinations(zip(names, bundles, strict=True), 2):
+        if ours is theirs or ours.digest == theirs.digest != "":
+            raise UserError(f"{one} and {other} are the same model: an ensemble needs different ones")
     for name, bundle in zip(names, bundles, strict=True):
         if not first.header.translates_alike(bundle.header):
             differs = "languages"

@@ -123,9 +123,25 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
             )
         if _shape(bundle) != _shape(first):
             raise UserError(f"{path} and {paths[0]} are models of different architecture or size")
+        if None not in (seeds := (_first_seed(first), _first_seed(bundle))) and seeds[0] != seeds[1]:
+            log.warning(
+                "%s and %s were initialized with different seeds: the mean of their weights will translate badly; "
+                "average checkpoints of one training",
+                path,
+                paths[0],
+            )
         return weights(bundle.model)
 
     _save_mean(first, map(weights_of, paths, bundles), len(paths), output)
+
+
+def _first_seed(bundle: Bundle) -> object:
+    """Return the seed of a model's initialization; None if it started from another model, or does not say."""
+    try:
+        origin = bundle.header.provenance
+        return None if "init_from" in origin["fingerprints"] else origin["config"]["training"]["seed"]
+    except (LookupError, TypeError):
+        return None
 
 
 def _shape(bundle: Bundle) -> dict[str, object]:
