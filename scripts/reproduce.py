@@ -305,7 +305,7 @@ def values(results: Iterable[Result], test_set: str, metric: str) -> list[float]
 
 
 def spread(scores: Sequence[float]) -> str:
-    """Return the mean, with the standard deviation of several."""
+    """Return the mean, with the sample standard deviation of several."""
     if not scores:
         return ""
     mean = f"{statistics.fmean(scores):.1f}"

@@ -121,12 +121,38 @@ def test_runs_that_differ_in_the_seed_only_are_shown_with_mean_and_standard_devi
         rows.append(f"{mean(scores):.2f} ± {stdev(scores):.2f}")
     assert group["scores"]["BLEU"]["sd"] > 0
     text = place.mtformer("compare", *runs, *QUICK).stdout
-    assert "mean ± standard deviation" in text
+    assert "mean ± sample standard deviation (n - 1). The p-values are of single runs" in text
     assert all(row in text for row in rows)
     markdown = place.mtformer("compare", *runs, *QUICK, "--format", "markdown").stdout
     assert f"| noisy-{{1,2,3}}, 3 seeds | {' | '.join(rows)} |\n" in markdown
     latex = place.mtformer("compare", *runs, *QUICK, "--format", "latex").stdout
     assert f"noisy-\\{{1,2,3\\}}, 3 seeds & {' & '.join(rows)} \\\\\n".replace("±", "$\\pm$") in latex
+
+
+def test_one_system_is_scored_without_tests(place: Project) -> None:
+    write_lines(place, "a.txt", lambda text: text.replace(".", ""))
+    write_lines(place, "b.txt", str)
+    shown, compared = (
+        json.loads(place.mtformer("compare", *names, "--ref", "ref.txt", *QUICK, "--format", "json").stdout)
+        for names in (["a.txt"], ["a.txt", "b.txt"])
+    )
+    assert (shown["systems"], shown["verdicts"], shown["differences"]) == (["a.txt"], [], {})
+    for alone, metric in zip(shown["metrics"], compared["metrics"], strict=True):
+        assert alone["systems"] == metric["systems"][:1]
+        assert alone["signatures"] == {"bootstrap": metric["signatures"]["bootstrap"]}
+    [command] = shown["sacrebleu"]
+    seed, *arguments = shlex.split(command)
+    assert seed == "SACREBLEU_SEED=12345"
+    table = subprocess.run(
+        [sys.executable, "-m", *arguments, "-w", "4"], capture_output=True, check=True, cwd=place.folder
+    ).stdout.decode()
+    for metric in shown["metrics"]:
+        [system] = metric["systems"]
+        assert f"{metric['name']}|{metric['signatures']['bootstrap']} = {system['score']:.4f}" in table
+        assert f"(μ = {system['mean']:.4f} ± {system['ci']:.4f})" in table
+    text = place.mtformer("compare", "a.txt", "--ref", "ref.txt", *QUICK).stdout
+    assert "In parentheses: 95 % confidence intervals.\n" in text
+    assert "|ar:" not in text
 
 
 def test_tables_agree_with_each_other(place: Project) -> None:
@@ -266,7 +292,7 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["a.txt"], "a comparison needs two systems or more"),
+        (["a.txt"], "files of translations need references: give --ref, --data or --testset"),
         (
             ["saved.jsonl", "a.txt", "--ref", "ref.txt"],
             "saved.jsonl contains JSON: give a file with a translation on each",

@@ -125,7 +125,7 @@ class ResultOptions(Options):
 def compare(
     systems: list[Path] = argument(
         "Bundles, runs' folders, or files with a translation on each line, which need --ref but no --src; the first is "
-        "the baseline.",
+        "the baseline. One alone is scored.",
         "SYSTEM",
     ),
     *,
@@ -140,7 +140,7 @@ def compare(
     statistics: StatisticsOptions,
     results: ResultOptions,
 ) -> None:
-    """Test whether systems differ.
+    """Test whether systems differ, or score one.
 
     The first system is the baseline; each other system is compared with it on one test set. Models run on torch, as
     with eval --engine torch.

@@ -68,19 +68,19 @@ class MetricComparison:
     Attributes:
         metric: such as ``BLEU``.
         estimates: one for each system, in the order given; the first is the baseline.
-        signatures: sacreBLEU's, of the paired bootstrap and of approximate randomization.
+        signatures: sacreBLEU's, of the paired bootstrap and, of several systems, of approximate randomization.
     """
 
     metric: str
     estimates: list[Estimate]
-    signatures: tuple[str, str]
+    signatures: tuple[str, ...]
 
     @property
     def signature(self) -> str:
-        """Both signatures merged, in sacreBLEU's order."""
-        bootstrap, randomization = self.signatures
-        [trials] = [part for part in randomization.split("|") if part.startswith("ar:")]
-        return bootstrap.replace("|seed:", f"|{trials}|seed:")
+        """The signatures merged, in sacreBLEU's order."""
+        bootstrap, *others = self.signatures
+        trials = [part for other in others for part in other.split("|") if part.startswith("ar:")]
+        return bootstrap.replace("|seed:", "|".join(["", *trials, "seed:"]))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def compare_systems(
     difference: its p-value is never below that.
 
     Args:
-        hypotheses: the translations of two systems or more by their names, the baseline first.
+        hypotheses: the translations of systems by their names, the baseline first; one alone is only scored.
         references: one or more references of each sentence: ``references[i][n]`` is the i-th reference of sentence n.
         tgt_lang: decides how words are counted.
         tokenize: sacreBLEU's tokenization for BLEU; ``auto`` goes by the language.
@@ -144,18 +144,19 @@ def compare_systems(
     systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
     baseline = systems[0][1]
     floors = [_least_p_value(baseline, texts) for _, texts in systems]
+    tests = (("bs", n_resamples), ("ar", n_trials))[: len(systems)]  # one system has an interval and no p-value
     compared = []
-    with _seeded(seed), Progress("testing", 2 * len(_METRICS), unit="tests") as progress:
+    with _seeded(seed), Progress("testing", len(tests) * len(_METRICS), unit="tests") as progress:
         for chosen in _METRICS:  # one by one, for the progress: each test starts from the seed again
             metric = sacrebleu_metric(chosen, tgt_lang, tokenize, references=streams)
             signatures, results = [], []
-            for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):
+            for kind, n_samples in tests:
                 name, signature, result = _run_test(systems, metric, kind, n_samples)
                 signatures.append(signature)
                 results.append(result)
                 progress.advance()
-            estimates = _estimates(name, list(hypotheses), floors, *results)
-            compared.append(MetricComparison(name, estimates, (signatures[0], signatures[1])))
+            estimates = _estimates(name, list(hypotheses), floors, results[0], results[-1])
+            compared.append(MetricComparison(name, estimates, tuple(signatures)))
     return Comparison(len(baseline), compared)
 
 

@@ -54,6 +54,10 @@ def _segments(text: str, spans: list[tuple[int, int]]) -> list[Segment]:
     return [segment for segment in segments if segment.text]
 
 
+_OF_SEEDS = (
+    "Of several seeds: mean ± sample standard deviation (n - 1). The p-values are of single runs, and ignore the "
+    "variance between seeds."
+)
 _PLAIN = ("[-", "-]"), ("{+", "+}")  # as in the word diffs of wdiff and Git
 _COLOURED = ("\x1b[31m", "\x1b[0m"), ("\x1b[32m", "\x1b[0m")
 
@@ -134,12 +138,13 @@ def _notes(result: SystemsComparison) -> list[str]:
     """Name the test set, and explain the cells of the table."""
     comparison, test_set = result.comparison, result.test_set
     of_references = "" if any(test_set.sources) else " of the references alone"
+    baseline, *others = comparison.systems
+    starred = [f"* marks systems that differ from {baseline} (p < 0.05 in both tests)."] if others else []
     return [
         f"{test_set.name}: {counted(comparison.n_sentences, 'sentence')}, fingerprint {test_set.fingerprint}"
         + of_references,
-        "In parentheses: 95 % confidence intervals. "
-        f"* marks systems that differ from {comparison.systems[0]} (p < 0.05 in both tests).",
-        *(["Of several seeds: mean ± standard deviation."] if result.groups else []),
+        " ".join(["In parentheses: 95 % confidence intervals.", *starred]),
+        *([_OF_SEEDS] if result.groups else []),
         *(f"{metric.metric}: {metric.signature}" for metric in comparison.metrics),
     ]
 
@@ -154,7 +159,7 @@ def _to_dict(result: SystemsComparison) -> dict[str, Any]:
         "metrics": [
             {
                 "name": metric.metric,
-                "signatures": dict(zip(("bootstrap", "randomization"), metric.signatures, strict=True)),
+                "signatures": dict(zip(("bootstrap", "randomization"), metric.signatures, strict=False)),
                 "systems": [_estimate(estimate) for estimate in metric.estimates],
             }
             for metric in comparison.metrics

@@ -68,8 +68,8 @@ class SystemsComparison:
         comparison: the scores and tests.
         groups: several runs of one config with different seeds.
         differences: by system, the sentences that it translates most differently from the baseline.
-        commands: how sacreBLEU computes the numbers, by bootstrap and by randomization; none where a model has
-            translated, or no files have the texts.
+        commands: how sacreBLEU computes the numbers, by bootstrap and, of several systems, by randomization; none where
+            a model has translated, or no files have the texts.
     """
 
     test_set: EvalSet
@@ -94,7 +94,7 @@ def compare_paths(
     raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> SystemsComparison:
-    """Translate a test set with each model, and test whether the systems differ from the first one.
+    """Translate a test set with each model, score the systems, and test whether they differ from the first one.
 
     Args:
         paths: of each system: a bundle, the folder of a run, or a file with a translation on each line.
@@ -139,9 +139,10 @@ def compare_paths(
     }
     commands = []
     if not bundles and test_set.sacrebleu_arguments and Path("-") not in paths:
-        for test, n in (("bs", n_resamples), ("ar", n_trials)):
+        of_one, of_several = (("confidence", n_resamples),), (("paired-bs", n_resamples), ("paired-ar", n_trials))
+        for test, n in of_several if others else of_one:
             # The format: sacreBLEU fails to write the bootstrap's numbers as JSON, its default.
-            options = f"--paired-{test}", f"--paired-{test}-n", str(n), "--format", "text"
+            options = f"--{test}", f"--{test}-n", str(n), "--format", "text"
             command = sacrebleu_command(paths, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)
             commands.append(f"SACREBLEU_SEED={seed} {command}")
     groups = _seed_groups(systems, comparison)
@@ -150,8 +151,6 @@ def compare_paths(
 
 def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[System]:
     """Read the systems: load bundles, and keep the paths of files of translations."""
-    if len(paths) < 2:
-        raise UserError("a comparison needs two systems or more")
     files = [_file_of(path) for path in paths]
     for path, file in zip(paths, files, strict=True):
         if files.count(file) > 1:
