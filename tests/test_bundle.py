@@ -390,7 +390,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "infinity": (put_into(BIAS, -math.inf), "decoder_norm.bias has values that are not finite"),
     "format 4": (
         replace_metadata(format="mtformer-bundle-4"),
-        "this bundle has format mtformer-bundle-4; this version of mtformer reads mtformer-bundle-3: upgrade mtformer",
+        "this bundle: its format is mtformer-bundle-4, and this one reads mtformer-bundle-3",
     ),
     "no header": (rewrite(lambda tensors, metadata: metadata.pop("header")), "it has no header"),
     "empty header": (replace_metadata(header="{}"), INVALID + "src_lang is missing"),

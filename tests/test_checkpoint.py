@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import (
+    Checkpoint,
     DamagedCheckpointError,
     list_checkpoints,
     load_checkpoint,
@@ -26,6 +28,7 @@ from mtformer.runs.checkpoints import (
 )
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.training.checkpoint import (
+    TrainState,
     is_snapshot_step,
     remove_later_snapshots,
     restore,
@@ -131,6 +134,15 @@ def test_a_checkpoint_before_the_first_update_can_be_loaded(tmp_path: Path) -> N
     training.save(tmp_path, 0)
     other.load(tmp_path)
     assert all(map(torch.equal, other.model.parameters(), training.model.parameters()))
+
+
+def test_a_state_of_another_version_is_refused_in_a_sentence() -> None:
+    state = asdict(TrainState())
+    assert TrainState.load(Checkpoint(Path("step-000001"), state, {})) == TrainState()
+    lacking = {name: value for name, value in state.items() if name != "running"}
+    for other in (lacking, state | {"new": 1}):
+        with pytest.raises(UserError, match="step-000001 is of another version of mtformer; start from scratch"):
+            TrainState.load(Checkpoint(Path("step-000001"), other, {}))
 
 
 def test_without_a_checkpoint_nothing_is_loaded(tmp_path: Path) -> None:

@@ -640,7 +640,7 @@ def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     again = project.mtformer("train", project.config, *settings, "--set", "training.learning_rate=0.1")
     assert again.status == 0
     assert (project.folder / "runs/named/config.yaml").read_bytes() == record
-    assert "training.learning_rate = 0.1 has no effect: this run trained with " in again.stderr
+    assert "; that it is 0.1 now has no effect on this run" in again.stderr
     assert re.search(r"runs/named is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
     [command] = re.findall(r"raise that limit: mtformer (.*); --fresh", again.stderr)
     further = project.mtformer(*shlex.split(command.replace("…", "22")))

@@ -15,11 +15,11 @@ from mtformer.model.architecture import ACTIVATIONS, NORMS
 from mtformer.model.attention import MultiHeadAttention
 from mtformer.model.cache import Cache
 from mtformer.model.graphs import CAPTURES
-from mtformer.model.inference import InferenceModel
+from mtformer.model.inference import InferenceModel, require_same_logits
 from mtformer.model.layers import FeedForward
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.hardware import require_precision
 
 EVERYONE = torch.arange(len(SRC))
@@ -62,12 +62,36 @@ def test_no_model_is_trained_that_search_computes_in_another_way(
     changed: type[nn.Module], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a user changes the attention of training, and not that of search."""
+    project = make_project(tmp_path, n_pairs=60, max_steps=1)
+    command = "train", project.config, "--set", "model.dropout=0.3", "--set", "model.attention_dropout=0.1"
+    assert project.mtformer(*command, "--set", "run.name=unchanged").status == 0
     forward = changed.forward
     monkeypatch.setattr(changed, "forward", lambda *args, **settings: 1.05 * forward(*args, **settings))
-    project = make_project(tmp_path, n_pairs=60, max_steps=1)
-    result = project.mtformer("train", project.config)
+    result = project.mtformer(*command)
     assert result.status == 1
     assert "has to change in inference.py" in result.stderr
+
+
+@pytest.mark.parametrize("n", [9, 30])  # tokens, or less than is compared
+def test_attention_to_padding_or_only_to_the_last_tokens_is_noticed(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model(max_length=n, dropout=0.2).train()
+    before = torch.get_rng_state()
+    require_same_logits(model)
+    assert model.training and torch.equal(torch.get_rng_state(), before)
+    attend = MultiHeadAttention.attend
+
+    def of_all(self: MultiHeadAttention, *qkv: Tensor, causal: bool = False) -> Tensor:
+        return attend(self, *qkv[:3], causal=causal)
+
+    def of_last(self: MultiHeadAttention, *qkv: Tensor, causal: bool = False) -> Tensor:
+        q, k, v, *_ = qkv
+        is_near = torch.ones(q.size(2), k.size(2), dtype=torch.bool).triu(-4)
+        return attend(self, q, k, v, is_near.tril() if causal else None)
+
+    for changed in (of_all, of_last):
+        monkeypatch.setattr(MultiHeadAttention, "attend", changed)
+        with pytest.raises(MtformerError, match=r"inference\.py"):
+            require_same_logits(model)
 
 
 @both_norms

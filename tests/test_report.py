@@ -405,16 +405,17 @@ def test_a_run_given_twice_is_refused(trained: Project, run: Path) -> None:
         ("samples.jsonl", {"step": 5}, "samples"),
         ("starts.jsonl", {"step": 5, "seconds": 2.0, "data": {"pairs": 3}}, "time"),
         ("metrics.jsonl", {"step": 5}, "epoch"),
+        ("metrics.jsonl", {"step": 5, "epoch": 1, "seconds": "soon"}, "seconds"),
     ],
 )
-def test_lines_that_lack_a_key_are_an_error_in_one_sentence(
+def test_lines_that_lack_a_key_or_have_another_type_are_an_error_in_one_sentence(
     trained: Project, run: Path, name: str, line: dict[str, Any], key: str
 ) -> None:
     with (run / name).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     result = trained.mtformer("report", "--no-test", run)
     assert (result.status, result.stdout) == (2, "")
-    expected = f"Error: {run / name}: the line of step 5 is not one that mtformer writes (it has no {key}): delete it\n"
+    expected = f"Error: {run / name}: the line of step 5 is not one that mtformer writes (see its {key}): delete it\n"
     assert result.stderr == expected
     [listed] = json.loads(trained.mtformer("runs", run, "--json").stdout)
     assert (listed["state"], f"Error: {listed['problem']}\n") == ("damaged", expected)

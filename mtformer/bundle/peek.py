@@ -73,7 +73,7 @@ def require_format(metadata: Mapping[str, str]) -> None:
         raise NotABundleError("this safetensors file is not a model bundle of mtformer")
     if name != BUNDLE_FORMAT:
         raise NotABundleError(
-            f"this bundle has format {name}; this version of mtformer reads {BUNDLE_FORMAT}: upgrade mtformer"
+            f"another version of mtformer wrote this bundle: its format is {name}, and this one reads {BUNDLE_FORMAT}"
         )
 
 

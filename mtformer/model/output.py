@@ -61,7 +61,7 @@ def smoothed_cross_entropy(
     """Return the summed losses of the logits hidden·Wᵀ, which never exist all at once.
 
     Their gradients are written out below: a term that is added there needs its own. A loss that torch derives by itself
-    starts from the logits, as ``F.cross_entropy(head.project(hidden), target, label_smoothing=ε)`` does.
+    starts from ``head.project(hidden)``; its sum over the tokens that ``mask`` leaves is ``smoothed``.
 
     Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V tokens. With logits z that
     loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z): the plain cross entropy and ε·(z[y] - mean(z)).

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from mtformer.bundle.peek import peek_shapes
@@ -14,20 +15,23 @@ from mtformer.runs.folder import Journal, RunFolder, hint
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
 
+_NUMBER, _COUNT = int | float, int | None
 
-def _read(path: Path, *keys: str) -> list[dict[str, Any]]:
+
+def _read(path: Path, **kinds: type | UnionType) -> list[dict[str, Any]]:
     """Return the lines of the journal at ``path``, none if there is none.
 
     Raises:
-        UserError: it cannot be read, or a line lacks one of the keys.
+        UserError: it cannot be read, or a line lacks one of the keys or has a value of another type there.
     """
     lines = Journal(path).read()
     for line in lines:
-        if lacking := [key for key in keys if key not in line]:
-            raise UserError(
-                f"{path}: the line of step {line['step']} is not one that mtformer writes (it has no {lacking[0]}): "
-                "delete it"
-            )
+        for key, kind in kinds.items():
+            if key not in line or not isinstance(line[key], kind):
+                raise UserError(
+                    f"{path}: the line of step {line['step']} is not one that mtformer writes (see its {key}): delete "
+                    "it"
+                )
     return lines
 
 
@@ -226,17 +230,19 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         is_training: whether the run is still training; None to decide by the lock of its folder.
 
     Raises:
-        UserError: ``path`` is not the folder of a run of this version, or a line of a journal lacks a key.
+        UserError: ``path`` is not the folder of a run of this version, or a line of a journal is not
+            one that training writes.
     """
     folder = RunFolder(path)
     if not folder.config.is_file():
         name = folder.config.name
         raise UserError(f"{path} is not the folder of a run: it has no {name}{hint(path, name)}")
     config = folder.read_config(ResolvedConfig)
-    samples = sorted(_read(folder.samples, "samples"), key=lambda line: line["step"])
-    metrics = _read(folder.metrics, "epoch", "seconds")
-    of_start = ("seconds", "time", "machine", "data", "model", "steps_per_epoch", "total_steps")
-    starts = _read(folder.starts, *of_start)
+    samples = sorted(_read(folder.samples, samples=list), key=lambda line: line["step"])
+    metrics = _read(folder.metrics, epoch=_NUMBER, seconds=_NUMBER)
+    of_run: dict[str, type | UnionType] = {"machine": dict, "data": dict, "model": dict}
+    of_run |= {"steps_per_epoch": _NUMBER, "total_steps": _COUNT}
+    starts = _read(folder.starts, seconds=_NUMBER, time=str, **of_run)
     is_training = folder.is_training if is_training is None else is_training
     step = max(map(step_of, list_checkpoints(folder.checkpoints)), default=0)
     return Contents(folder, config, metrics, starts, samples, _parameters(folder.bundle), is_training, step)

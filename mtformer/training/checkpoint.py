@@ -131,16 +131,21 @@ class TrainState:
         return is_best
 
     @classmethod
-    def load(cls, saved: dict[str, Any]) -> "TrainState":
+    def load(cls, saved: Checkpoint) -> "TrainState":
         """Return the state that a checkpoint contains.
 
         Raises:
-            KeyError, TypeError: it is the state of another version of mtformer.
+            UserError: it is the state of another version of mtformer.
         """
-        running = {name: RunningLoss(**saved[name]) for name in ("running", "since_validation")}
-        state = cls(**saved | running)
-        state.best = ValidationScore(*state.best) if state.best else None
-        state.best_scores = [ValidationScore(*score) for score in state.best_scores]
+        try:
+            running = {name: RunningLoss(**saved.state[name]) for name in ("running", "since_validation")}
+            state = cls(**saved.state | running)
+            state.best = ValidationScore(*state.best) if state.best else None
+            state.best_scores = [ValidationScore(*score) for score in state.best_scores]
+        except (LookupError, TypeError):
+            raise UserError(
+                f"{saved.path} is of another version of mtformer; start from scratch with --fresh"
+            ) from None
         return state
 
 

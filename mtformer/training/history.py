@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support import fast_yaml
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.training.checkpoint import TrainState
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +78,8 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
     newest = newest_checkpoint(folder.checkpoints, with_tensors=False)
-    step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
-    return SavedRun(config, tokenizer, step, epoch, batch)
+    state = TrainState.load(newest) if newest else TrainState()
+    return SavedRun(config, tokenizer, state.step, state.epoch, state.batch)
 
 
 def _saved_config(folder: RunFolder) -> ResolvedConfig:
@@ -149,14 +151,18 @@ def history(saved: SavedRun, now: Config) -> list[Change]:
     ]
 
 
-def warn_of_changes(changes: list[Change], step: int, *, is_complete: bool = False) -> None:
-    """Log the changes made at ``step``, a line for each; a run that is complete does not follow those of settings."""
+def warn_of_changes(changes: list[Change], step: int) -> None:
+    """Log the changes made at ``step``, a line for each."""
     for change in changes:
-        old, new = _shown(change.old), _shown(change.new)
-        if change.step == step and not is_complete:
-            log.warning("%s was %s, is %s from step %d on", change.key, old, new, step)
-        elif change.step == step and change.key.startswith("training."):
-            log.warning("%s = %s has no effect: this run trained with %s", change.key, new, old)
+        if change.step == step:
+            log.warning("%s was %s, is %s from step %d on", change.key, _shown(change.old), _shown(change.new), step)
+
+
+def warn_without_effect(changes: Iterable[Change]) -> None:
+    """Log which changed settings of training come too late for a run that is complete, a line for each."""
+    for key, old, new in ((change.key, _shown(change.old), _shown(change.new)) for change in changes):
+        if key.startswith("training."):
+            log.warning("%s was %s; that it is %s now has no effect on this run", key, old, new)
 
 
 def warn_of_foreign_provenance(given: Provenance, current: Provenance) -> None:

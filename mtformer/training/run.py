@@ -37,7 +37,7 @@ from mtformer.training.display import make_writers
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize, new_tags
 from mtformer.training.forecast import Forecast, forecast, record_start, shortened_warmup
-from mtformer.training.history import warn_of_changes
+from mtformer.training.history import warn_of_changes, warn_without_effect
 from mtformer.training.inputs import named_commits, read_inputs, require_apart, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
@@ -126,7 +126,8 @@ def _log_resumed(trainer: Trainer) -> None:
             reason,
             _training_on(trainer, reason),
         )
-        warn_of_changes(trainer.config.provenance.changes, step, is_complete=True)
+        changes = trainer.config.provenance.changes
+        warn_without_effect(change for change in changes if change.step == step and change.key not in reason)
     else:
         log.info("resuming from step %d", step)
         warn_of_changes(trainer.config.provenance.changes, step)
@@ -181,7 +182,7 @@ def dry_run(config: Config, *, fresh: bool = False) -> Forecast:
     with one_core_per_operation():
         trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
         if saved := None if fresh else newest_checkpoint(folder.checkpoints, with_tensors=False):
-            state = TrainState.load(saved.state)
+            state = TrainState.load(saved)
             reason = trainer.course._replace(state=state).end()
             stands = f"is complete: step {state.step:,}, {reason}" if reason else f"resumes at step {state.step:,}"
             log.info("the forecast is for the whole run; %s %s", folder.path, stands)
@@ -260,7 +261,7 @@ def _build(
     """Build the model on ``device``, with the weights of ``base`` if there is one."""
     torch.manual_seed(config.training.seed)
     model = build_model(config, tokenizer, base.header.architecture if base else None)
-    require_same_logits(model)
+    ranks.by_first(lambda: require_same_logits(model))
     if base:
         initialize(model, tokenizer, base, new_tags(config.training, base.header))
     freeze(model, config.training.freeze)

@@ -73,12 +73,7 @@ class RunFiles:
         if saved is None:
             return None
         checkpoint.restore(self._updater, saved)
-        try:
-            state = TrainState.load(saved.state)
-        except (KeyError, TypeError):
-            raise UserError(
-                f"{self._folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
-            ) from None
+        state = TrainState.load(saved)
         self._updater.n_parts = state.n_parts
         self._ranks.by_first(lambda: self._clean_up(saved, state))
         self._saved = asdict(state)

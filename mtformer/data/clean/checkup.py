@@ -110,7 +110,7 @@ def _realigned(sources: Sequence[SourceCheck]) -> list[SourceCheck]:
             again,
             slips=source.slips,
             is_surely_aligned=source.is_surely_aligned,
-            is_swapped=source.is_swapped,
+            is_foreign=source.is_foreign,
             n_lost=source.n_pairs - again.n_pairs,
         )
         for source, again in zip(sources, checked, strict=True)

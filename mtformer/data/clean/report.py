@@ -72,7 +72,7 @@ def _describe(source: SourceCheck) -> str:
             for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
-    if source.is_swapped:
+    if source.is_foreign:
         lines.append("  most pairs are in other languages than expected: are the source and the target swapped?")
     if leaked := source.problems[HELD_OUT]:
         lines.append(
@@ -272,7 +272,7 @@ class _Outcome(NamedTuple):
 def _repaired(source: SourceCheck, pairs: dict[int, SentencePair]) -> dict[int, _Outcome]:
     """Return the outcome for each pair that repairs change."""
     found = {number: source.filters.repaired(pair) for number, pair in pairs.items()}
-    if not source.is_swapped:  # pairs too short to tell their languages would stay as they are
+    if not source.is_foreign:  # pairs too short to tell their languages would stay as they are
         found |= _exchanged(source.filters, pairs, [pair for pair, _ in found.values()])
     found = {number: (pair, changes) for number, (pair, changes) in found.items() if changes}
     rules = source.filters.rules([pair for pair, _ in found.values()])

@@ -42,7 +42,7 @@ class SourceCheck:
         slips: those passages that are out of alignment.
         is_surely_aligned: whether the text shows that all other pairs are translations.
         is_unrelated: whether the lengths of its lines show that none are.
-        is_swapped: whether most of its pairs are in other languages than expected.
+        is_foreign: whether most of its pairs are in other languages than expected.
         n_lost: how many more pairs it had before it was realigned: those of sources without a translation.
     """
 
@@ -58,7 +58,7 @@ class SourceCheck:
     slips: list[Slip]
     is_surely_aligned: bool
     is_unrelated: bool
-    is_swapped: bool
+    is_foreign: bool
     n_lost: int = 0
 
     @property
@@ -178,7 +178,7 @@ class SourceChecker:
             self._n_exact,
             examples={rule: [example for _, example in found] for rule, found in self._examples.items()},
             slips=slips_of(alignment.passages, lines.tolist()),
-            is_swapped=2 * sum(counts[name] for name in FOREIGN) > len(rules),
+            is_foreign=2 * sum(counts[name] for name in FOREIGN) > len(rules),
             **alignment._asdict(),
         )
 
