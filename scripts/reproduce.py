@@ -73,36 +73,35 @@ def between(src_lang: str, tgt_lang: str) -> tuple[str, str]:
     return f"data.src_lang={src_lang}", f"data.tgt_lang={tgt_lang}"
 
 
-LONGER = ("training.max_epochs=30", "training.validate_every=250")  # as the config of Multi30k had it
-TEACHER = training("multi30k_en_de", *LONGER)
-REVERSE = training("multi30k_en_de", *LONGER, *between("de", "en"))
+MULTI30K = {  # each direction
+    "multi30k_en_de": training("multi30k_en_de", defaults=()),
+    "multi30k_de_en": training("multi30k_en_de", *between("de", "en"), defaults=()),
+}
 
 
 def diversification() -> Iterator[str]:
     """Yield the commands that translate the training text by several models of each direction (Nguyen et al. 2020)."""
-    for pair, name, train, generate, seeds in (
-        ("en_de", "multi30k_en_de_teacher", TEACHER, "distill configs/multi30k_en_de.yaml", (1, 2, 3)),
-        ("de_en", "multi30k_de_en", REVERSE, "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
+    for name, generate, seeds in (
+        ("multi30k_en_de", "distill configs/multi30k_en_de.yaml", (1, 2, 3)),
+        ("multi30k_de_en", "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
     ):
         for seed in seeds:
             run = RUNS / f"{name}.{seed}"
-            yield train.format(seed=seed, run=run)
-            pairs = f"data/multi30k-diversified/{pair}.{seed}.jsonl"
+            yield MULTI30K[name].format(seed=seed, run=run)
+            pairs = f"data/multi30k-diversified/{name.removeprefix('multi30k_')}.{seed}.jsonl"
             yield f"mtformer data {generate} --raw --model {run / 'model'} --output {pairs}"
 
 
 RECIPES = {
     "multi30k_en_de": Recipe(
         "Multi30k, English to German",
-        (training("multi30k_en_de", defaults=()),),
+        (MULTI30K["multi30k_en_de"],),
         protocols=("multi30k-2016-lc-tok",),
     ),
-    "multi30k_de_en": Recipe(
-        "Multi30k, German to English", (training("multi30k_en_de", *between("de", "en"), defaults=()),)
-    ),
+    "multi30k_de_en": Recipe("Multi30k, German to English", (MULTI30K["multi30k_de_en"],)),
     "multi30k_en_de_diversified": Recipe(
         "Multi30k, English to German, after data diversification",
-        (*diversification(), training("multi30k_en_de_diversified")),
+        (*diversification(), training("multi30k_en_de_diversified", defaults=())),
         protocols=("multi30k-2016-lc-tok",),
     ),
     "tatoeba_de_en": Recipe("Tatoeba, German to English", (training("tatoeba_de_en"),)),
