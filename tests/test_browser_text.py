@@ -253,7 +253,8 @@ def test_a_page_reads_values_as_python_does(slots: tuple[Header, Tokenizer], slo
     lines += [(languages[:2], f"It has {text}.") for languages, text, _ in AMOUNTS]
     lines += [("en", f"Call {code}, please") for code in CODES]
     languages = dict.fromkeys(pair[:2] for pair in WITH_SLOTS[:6])
-    lines += [(src_lang, line.text) for src_lang in languages for line in list(faithful_lines(src_lang, seed=1))[::8]]
+    suites = ((src_lang, list(faithful_lines(src_lang, seed=1))) for src_lang in languages)
+    lines += [(src_lang, line.text) for src_lang, suite in suites for line in suite[number::16]]
     own = WITH_SLOTS[number][:2]
     chosen = [text for place, (src_lang, text) in enumerate(lines) if src_lang == own or place % 4 == number % 4]
     python = in_python(*slots, chosen, [number])

@@ -230,8 +230,8 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         is_training: whether the run is still training; None to decide by the lock of its folder.
 
     Raises:
-        UserError: ``path`` is not the folder of a run of this version, or a line of a journal is not
-            one that training writes.
+        UserError: ``path`` is not the folder of a run of this version, or a line of a journal is not one
+            that training writes.
     """
     folder = RunFolder(path)
     if not folder.config.is_file():
