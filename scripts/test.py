@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from environment import python_with, run
 
 CHECKS = ("ruff format --check .", "ruff check .", "mypy")
-SLOW_CHECKS = tuple(
+OTHER_SYSTEMS = tuple(
     f"mypy --platform {system} --cache-dir .mypy_cache/{system} mtformer" for system in ("darwin", "win32")
 )
 
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     minutes = "10 minutes on two fast cores, and 20" if given.all else "7 minutes on two fast cores, and 14"
     print(f"about {minutes} on slow ones", file=sys.stderr, flush=True)
     python = python_with(".venv-lowest", "constraints-lowest.txt") if given.lowest else python_with()
-    checks = () if given.lowest else CHECKS + SLOW_CHECKS if given.all else CHECKS
+    checks = () if given.lowest else CHECKS + OTHER_SYSTEMS if given.all else CHECKS
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda check: run(python, "-m", *check.split()), checks))
     # The tests of a file run in one process, so that what they share is made once; tests/conftest.py orders the files.

@@ -641,6 +641,8 @@ def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     assert again.status == 0
     assert (project.folder / "runs/named/config.yaml").read_bytes() == record
     assert "; that it is 0.1 now has no effect on this run" in again.stderr
+    shorter = project.mtformer("train", project.config, *settings, "--set", "training.max_steps=10")
+    assert "is complete: step 20 " in shorter.stderr and "no effect" not in shorter.stderr
     assert re.search(r"runs/named is complete: step 20 after \d+\.\d min, training\.max_steps = 20; to", again.stderr)
     [command] = re.findall(r"raise that limit: mtformer (.*); --fresh", again.stderr)
     further = project.mtformer(*shlex.split(command.replace("…", "22")))
