@@ -152,6 +152,7 @@ def test_one_system_is_scored_without_tests(place: Project) -> None:
         assert f"(μ = {system['mean']:.4f} ± {system['ci']:.4f})" in table
     text = place.mtformer("compare", "a.txt", "--ref", "ref.txt", *QUICK).stdout
     assert "In parentheses: 95 % confidence intervals.\n" in text
+    assert "\n\n\n" not in text
     assert "|ar:" not in text
 
 

@@ -92,7 +92,7 @@ def format_comparison(
         sections.append(["The same numbers from sacreBLEU:", *result.commands])
     for system, differences in result.differences.items():
         sections += [list(_sentence(result, system, difference, coloured)) for difference in differences]
-    return "\n\n".join(map("\n".join, sections))
+    return "\n\n".join(map("\n".join, filter(None, sections)))
 
 
 def _wrapped(lines: list[str], columns: int | None) -> list[str]:
