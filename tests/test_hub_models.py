@@ -29,9 +29,10 @@ constants.DOWNLOAD_CHUNK_SIZE = 10_000  # so that small files come in several ch
 log_to_stderr()
 
 def import_(given):
-    folder = Path(given.pop("output", None) or tempfile.mkdtemp())
-    imported = read_model(languages=LanguagePair("en", "de"), **given)
-    write_model(imported, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(given.pop("output", folder))
+        imported = read_model(languages=LanguagePair("en", "de"), **given)
+        write_model(imported, output)
     return imported.header.provenance
 
 for line in sys.stdin:
