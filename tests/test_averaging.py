@@ -1,11 +1,8 @@
 """Averages of weights, while training and of what training has left."""
 
-import json
 import shutil
 from dataclasses import replace
-from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +14,6 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
-from mtformer.training.validation import Validation, Validator
 
 
 def test_the_moving_average_is_its_formula() -> None:
@@ -47,26 +43,16 @@ def test_an_average_is_loaded_by_name_in_whatever_order() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A run with the checkpoints of its last three and best two validations."""
+    """A run with its last three checkpoints."""
     project = make_project(
         tmp_path_factory.mktemp("run"),
         max_steps=60,
         validate_every=5,
         keep_last=3,
-        keep_best=2,
         early_stopping_patience=None,
         early_stopping_metric="loss",
     )
-    losses = chain([3.0, 1.0, 3.0, 2.0], repeat(4.0))
-    validate = Validator.validate
-
-    def validate_with_given_loss(*arguments: Any) -> Validation:
-        result = validate(*arguments)
-        return replace(result, scores={**result.scores, "loss": next(losses)})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Validator, "validate", validate_with_given_loss)
-        result = project.mtformer("train", project.config)
+    result = project.mtformer("train", project.config)
     assert result.status == 0, result.stderr
     return project
 
@@ -81,33 +67,18 @@ def assert_close(ours: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
         torch.testing.assert_close(tensor, expected[name], rtol=1e-5, atol=1e-7)
 
 
-def best_steps(project: Project, n: int) -> list[int]:
-    lines = map(json.loads, (project.folder / "runs/config/metrics.jsonl").read_text().splitlines())
-    scores = [(line["valid_loss"], line["step"]) for line in lines if "valid_loss" in line]
-    return [step for _, step in sorted(scores)[:n]]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", [[], ["--last", "2"], ["--best", "2"]], ids=str)
+@pytest.mark.parametrize("choice", [[], ["--last", "2"]], ids=str)
 def test_the_average_of_a_runs_checkpoints_is_a_model_that_translates(
     run: Project, choice: list[str], tmp_path: Path
 ) -> None:
     result = run.mtformer("average", "runs/config", *choice, "--output", tmp_path / "mean.safetensors")
     assert (result.status, result.stdout) == (0, f"{tmp_path / 'mean.safetensors'}\n"), result.stderr
-    checkpoints = list_checkpoints(run.folder / "runs/config/checkpoints")
-    by_step = {step_of(path): path for path in checkpoints}
-    chosen = [by_step[step] for step in best_steps(run, 2)] if "--best" in choice else checkpoints
-    chosen = checkpoints[:2] if "--last" in choice else chosen
+    chosen = list_checkpoints(run.folder / "runs/config/checkpoints")[: 2 if choice else 3]
     assert ", ".join(f"step {step_of(path)}" for path in sorted(chosen)) in result.stderr
     expected = mean([model_weights(path) for path in chosen])
     assert_close(weights(load_bundle(tmp_path / "mean.safetensors").model), expected)
     assert run.mtformer("translate", "--model", tmp_path / "mean.safetensors", "the red house").status == 0
-
-
-def test_best_checkpoints_are_kept_beside_the_last_ones(run: Project) -> None:
-    found = {step_of(path) for path in list_checkpoints(run.folder / "runs/config/checkpoints")}
-    assert found == {60, 55, 50, *best_steps(run, 2)}
-    assert len(found) == 5
 
 
 def test_bundles_are_averaged(run: Project, tmp_path: Path) -> None:
@@ -151,13 +122,11 @@ def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["runs/config", "--last", "9"], "has 5 checkpoints, not 9; training.keep_last"),
-        (["runs/config", "--best", "3"], "has 2 checkpoints of its best validations, not 3; training.keep_best"),
+        (["runs/config", "--last", "9"], "has 3 checkpoints, not 9; training.keep_last"),
         (["runs"], "runs has no checkpoints: name the folder of a run"),
-        (["runs/config", "--best", "1", "--last", "1"], "not both"),
         (["runs/config", "runs/config"], "or bundles, such as runs/config/model.safetensors"),
         (["runs/config/model.safetensors", "runs/config"], "or bundles, such as runs/config/model.safetensors"),
-        (["runs/config/model.safetensors", "--best", "1"], "give its folder"),
+        (["runs/config/model.safetensors", "--last", "1"], "give its folder"),
         (["runs/nothing"], "there is no model at runs/nothing"),
     ],
 )

@@ -86,7 +86,7 @@ def test_other_versions_and_hardware_are_recorded(project_of_module: Project, sa
 
 
 def test_what_does_not_influence_the_model_is_not_recorded(project_of_module: Project, saved: SavedRun) -> None:
-    training = {"log_every": 7, "checkpoint_every": 7, "keep_last": 7, "keep_best": 7, "log_to": "[tensorboard]"}
+    training = {"log_every": 7, "checkpoint_every": 7, "keep_last": 7, "log_to": "[tensorboard]"}
     overrides = [f"training.{key}={value}" for key, value in training.items()]
     now = config_of(
         project_of_module,

@@ -32,7 +32,6 @@ SETTINGS: dict[str, Any] = {
     "ema_decay": 0.99,
     "validate_every": 3,
     "checkpoint_every": 1,
-    "keep_best": 1,
     "log_every": 1,
     "on_fault": "skip",
     "spike_factor": 1.01,

@@ -250,7 +250,7 @@ def test_an_adapter_of_another_model_is_refused_with_both_digests(tuned: RunFold
 
 
 def test_averaged_checkpoints_are_merged_with_the_base(base: Path, tuned: RunFolder, tmp_path: Path) -> None:
-    average_checkpoints(tuned.path, tmp_path / "mean.safetensors", last=2, best=None)
+    average_checkpoints(tuned.path, tmp_path / "mean.safetensors", last=2)
     mean = weights(load_bundle(tmp_path / "mean.safetensors").model)
     both = [model_weights(tuned.checkpoints / f"step-{step:06d}") for step in (5, 6)]
     assert both[0].keys() == weights(load_bundle(base).model).keys()
@@ -279,7 +279,7 @@ def test_a_run_that_loses_power_ends_with_the_same_adapter(base: Path, tmp_path:
 
 
 def test_a_lost_adapter_is_written_again(base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    project = make_adapter_project(tmp_path, base, keep_best=1)
+    project = make_adapter_project(tmp_path, base)
     folder = train(project)
     before = load_adapter(folder.adapter).weights
     folder.adapter.unlink()

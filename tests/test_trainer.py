@@ -169,15 +169,6 @@ def test_when_every_update_is_faulty_the_run_ends(tmp_path: Path) -> None:
     assert len(trainer.updates) == 4 + 20
 
 
-def test_a_fault_at_the_end_of_a_run_counts_the_step_before_once_among_the_best(tmp_path: Path) -> None:
-    trainer = make_trainer(tmp_path, max_epochs=1, max_steps=None, validate_every=1, on_fault="skip", keep_best=100)
-    n = n_batches(trainer)
-    spoil_gradients(trainer, n)
-    trainer.fit()
-    assert [line["step"] for line in trainer.metrics() if "valid_loss" in line][-2:] == [n - 1, n - 1]
-    assert sorted(trainer.state.best_steps) == list(range(1, n))
-
-
 def test_a_spike_of_the_loss_is_a_fault(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=8, spike_factor=1.5)
 
@@ -454,16 +445,6 @@ def test_metrics_that_cannot_be_written_are_told_in_a_sentence(tmp_path: Path) -
         make_trainer(tmp_path).fit()
 
 
-def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"validate_every": 2, "keep_best": 2, "keep_last": 1, "early_stopping_patience": None}
-    trainer = make_trainer(tmp_path, max_steps=12, **settings)
-    trainer.validator = ScriptedValidator([(3, 10), (2, 30), (1.5, 30), (1, 40), (1, 25), (1, math.nan)])
-    trainer.fit()
-    assert trainer.state.best_scores == [(40, 1, 8), (30, 1.5, 6)]
-    kept = [path.name for path in list_checkpoints(trainer.folder.checkpoints)]
-    assert kept == ["step-000012", "step-000008", "step-000006"]
-
-
 def test_a_checkpoint_that_is_damaged_during_a_validation_is_saved_again(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=2, validate_every=2)
     folder = trainer.folder.checkpoints
@@ -693,7 +674,7 @@ def damage(bundle: Path) -> None:
 def test_a_finished_run_writes_its_lost_model_again(
     lose: Callable[[Path], object], kept: list[str], ema_decay: float, tmp_path: Path
 ) -> None:
-    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2, "keep_best": 1, "ema_decay": ema_decay}
+    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2, "ema_decay": ema_decay}
     make_trainer(tmp_path, **settings).fit()
     path = tmp_path / "model.safetensors"
     before = load_bundle(path)
@@ -726,7 +707,7 @@ def test_a_damaged_model_that_another_program_has_open_on_windows_is_reported(
 
 
 def test_a_lost_model_whose_best_checkpoint_is_damaged_is_that_of_the_newest_one(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2, "keep_best": 1}
+    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2}
     trainer = make_trainer(tmp_path, **settings)
     trainer.validator = ScriptedValidator([(3, 30), (2, 20)])
     trainer.fit()

@@ -112,7 +112,6 @@ def average(
     *,
     output: Path = option("A new file for the bundle."),
     last: int | None = option("Average the N newest checkpoints of the run; default: all.", min=1),
-    best: int | None = option("Average the N best checkpoints of the run.", min=1),
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
     from mtformer.runs.folder import RunFolder
@@ -120,18 +119,16 @@ def average(
     from mtformer.training.ema import average_bundles, average_checkpoints
 
     first, is_run = models[0], any(map(Path.is_dir, models))
-    if last is not None and best is not None:
-        raise UserError("give --last or --best, not both")
     require_new_folder(output, "--output", kind="file")
     if is_run:
         require_distinct(output, RunFolder(first).parts)
         if len(models) > 1:
             bundle = RunFolder(next(filter(Path.is_dir, models))).bundle
             raise UserError(f"give the folder of one run alone, or bundles, such as {bundle}")
-        average_checkpoints(first, output, last=last, best=best)
+        average_checkpoints(first, output, last=last)
     else:
-        if last is not None or best is not None:
-            raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
+        if last is not None:
+            raise UserError("--last chooses among the checkpoints of a run: give its folder")
         average_bundles(models, output)
     options.print_result(output)
 

@@ -219,8 +219,6 @@ class TrainingConfig(Section):
     """Steps between checkpoints. Default: `validate_every`."""
     keep_last: PositiveInt = 2
     """The number of newest checkpoints to keep."""
-    keep_best: int = Field(default=0, ge=0)
-    """The number of best checkpoints to keep, which `mtformer average` can average."""
     keep_early: int = Field(default=6, ge=0)
     """The number of models from earlier steps (25, 50, 100, 200, …) to keep for `mtformer explain --checkpoints`."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"

@@ -206,7 +206,7 @@ def checkpoint_models(run: RunFolder, model: Transformer) -> Iterator[tuple[int,
     if len(by_step) < 2:
         raise UserError(
             f"{run.path} has {len(by_step) or 'no'} checkpoint{'s' * (len(by_step) != 1)}, and --checkpoints compares "
-            "at least two; training.keep_last, training.keep_best and training.keep_early set how many a run keeps"
+            "at least two; training.keep_last and training.keep_early set how many a run keeps"
         )
     return (_load(by_step[step], model) for step in sorted(by_step))
 

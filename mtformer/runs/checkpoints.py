@@ -113,14 +113,6 @@ def load_checkpoint(path: Path, *, with_tensors: bool = True) -> Checkpoint:
         raise UserError(f"cannot read the checkpoint {path}: {reason}") from error
 
 
-def best_checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints of the best validations that are kept, best first."""
-    newest = newest_checkpoint(folder, with_tensors=False)
-    steps = [step for _, _, step in newest.state["best_scores"]] if newest else []
-    paths = {step_of(path): path for path in list_checkpoints(folder)}
-    return [paths[step] for step in steps if step in paths]
-
-
 def saved_weights(path: Path) -> "dict[str, Tensor]":
     """Return the weights in a checkpoint, or their average, if one was kept; of LoRA, those of the adapter."""
     tensors = load_checkpoint(path).tensors

@@ -12,7 +12,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +76,6 @@ class TrainState:
         best: the score of the best model so far, which is in the bundle.
         stale: validations since then.
         general_bleu: of the model that fine-tuning started from, on general validation text.
-        best_scores: the best scores, best first; their checkpoints are kept.
         usual_loss: the moving average of the loss per target token.
         skipped: faulty updates that were skipped.
         skipped_in_a_row: those since the last sound one.
@@ -94,7 +93,6 @@ class TrainState:
     best: ValidationScore | None = None
     stale: int = 0
     general_bleu: float | None = None
-    best_scores: list[ValidationScore] = field(default_factory=list)
     usual_loss: float | None = None
     skipped: int = 0
     skipped_in_a_row: int = 0
@@ -103,31 +101,13 @@ class TrainState:
     running: RunningLoss = field(default_factory=RunningLoss)
     since_validation: RunningLoss = field(default_factory=RunningLoss)
 
-    @property
-    def best_steps(self) -> list[int]:
-        """The steps whose checkpoints are kept for their scores."""
-        return [score.step for score in self.best_scores]
-
-    def record(self, score: ValidationScore, keep_best: int) -> bool:
-        """Note the score of a validation.
-
-        Args:
-            score: NaN or infinity is never good.
-            keep_best: the number of best scores to keep; of equal ones, the earlier are kept, and of one step the last.
-
-        Returns:
-            Whether its model is the best so far.
-        """
-        is_finite = math.isfinite(score.value)
-        is_best = is_finite and (self.best is None or score.rank > self.best.rank)
+    def record(self, score: ValidationScore) -> bool:
+        """Note the score of a validation; return whether its model is the best so far, as with NaN it never is."""
+        is_best = math.isfinite(score.value) and (self.best is None or score.rank > self.best.rank)
         if is_best:
             self.best, self.stale = score, 0
         else:
             self.stale += 1
-        if is_finite:
-            others = [other for other in self.best_scores if other.step != score.step]
-            ranking = sorted([*others, score], key=lambda score: score.rank, reverse=True)  # stable
-            self.best_scores = ranking[:keep_best]
         return is_best
 
     @classmethod
@@ -141,7 +121,6 @@ class TrainState:
             running = {name: RunningLoss(**saved.state[name]) for name in ("running", "since_validation")}
             state = cls(**saved.state | running)
             state.best = ValidationScore(*state.best) if state.best else None
-            state.best_scores = [ValidationScore(*score) for score in state.best_scores]
         except (LookupError, TypeError):
             raise UserError(
                 f"{saved.path} is of another version of mtformer; start from scratch with --fresh"
@@ -149,10 +128,8 @@ class TrainState:
         return state
 
 
-def save_checkpoint(
-    folder: Path, updater: Updater, state: dict[str, Any], *, keep_last: int, keep_steps: Collection[int] = ()
-) -> Path:
-    """Write a checkpoint of a state below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
+def save_checkpoint(folder: Path, updater: Updater, state: dict[str, Any], *, keep_last: int) -> Path:
+    """Write a checkpoint of a state below ``folder`` and remove all but the ``keep_last`` newest.
 
     Of several ranks the first one writes. If the model is sharded, the others must call it too, to send their shares.
 
@@ -163,7 +140,7 @@ def save_checkpoint(
     tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
     if updater.ranks.is_first:
         _write(path, tensors, state)
-        remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
+        remove_others(path, keep_last=keep_last)
     return path
 
 
@@ -176,7 +153,7 @@ def is_intact(folder: Path, step: int) -> bool:
     return True
 
 
-def save_state(folder: Path, state: dict[str, Any], *, keep_last: int, keep_steps: Collection[int] = ()) -> None:
+def save_state(folder: Path, state: dict[str, Any], *, keep_last: int) -> None:
     """Write another state for the tensors in the checkpoint of its step, and remove others as the function above.
 
     Raises:
@@ -184,7 +161,7 @@ def save_state(folder: Path, state: dict[str, Any], *, keep_last: int, keep_step
     """
     path = _checkpoint_path(folder, state["step"])
     write_text(path / STATE, _state_json(path, state))
-    remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
+    remove_others(path, keep_last=keep_last)
 
 
 def is_snapshot_step(step: int) -> bool:
@@ -250,10 +227,10 @@ def _state_json(path: Path, state: dict[str, Any]) -> str:
     return json.dumps(state | {"digest": checkpoint_digest(state, path / TENSORS)}, indent=2)
 
 
-def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) -> None:
-    """Remove the checkpoints beside ``path``, except for the ``keep_last`` newest and those of ``keep_steps``."""
+def remove_others(path: Path, *, keep_last: int) -> None:
+    """Remove the checkpoints beside ``path``, except for the ``keep_last`` newest."""
     for checkpoint in list_checkpoints(path.parent)[keep_last:]:
-        if checkpoint != path and step_of(checkpoint) not in keep_steps:
+        if checkpoint != path:
             remove_folder(checkpoint)
     for unfinished in path.parent.glob(".step-*.tmp"):  # of a save that was killed
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.model.lora import trained_parameters
 from mtformer.model.weights import load_weights, require_shapes, weights
-from mtformer.runs.checkpoints import best_checkpoints, list_checkpoints, model_weights, step_of
+from mtformer.runs.checkpoints import list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import counted
@@ -64,30 +64,26 @@ class WeightAverage:
             self.tensors[name].copy_(weight)
 
 
-def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int | None) -> None:
+def average_checkpoints(run: Path, output: Path, *, last: int | None) -> None:
     """Write a bundle with the mean of the weights of a run's checkpoints (Popel and Bojar 2018).
 
     Args:
         run: the folder of the run.
         output: the bundle to write.
-        last: average this many of the newest checkpoints; if ``best`` is not given either, all of them.
-        best: average the checkpoints of this many of the best validations.
+        last: average this many of the newest checkpoints; None for all.
 
     Raises:
         UserError: there are fewer, or one cannot be loaded or is not of the run's model.
     """
-    folder = RunFolder(run).checkpoints
-    checkpoints = list_checkpoints(folder) if best is None else best_checkpoints(folder)
-    wanted = best or last or len(checkpoints)
-    if not checkpoints and best is None:
+    checkpoints = list_checkpoints(RunFolder(run).checkpoints)
+    if not checkpoints:
         raise UserError(f"{run} has no checkpoints: name the folder of a run")
-    if len(checkpoints) < wanted:
-        key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
+    if last is not None and len(checkpoints) < last:
         raise UserError(
-            f"{run} has {counted(len(checkpoints), 'checkpoint')}{meant}, not {wanted}; training.{key} sets how many "
-            "a run keeps"
+            f"{run} has {counted(len(checkpoints), 'checkpoint')}, not {last}; training.keep_last sets how many a run "
+            "keeps"
         )
-    chosen = checkpoints[:wanted]
+    chosen = checkpoints[:last]
     steps = ", ".join(f"step {step_of(path)}" for path in sorted(chosen))
     log.info("averaging %s: %s", counted(len(chosen), "checkpoint"), steps)
     path_of_bundle = RunFolder(run).bundle

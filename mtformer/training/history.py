@@ -24,7 +24,7 @@ _FREE = (
     *("data.train", "data.valid", "data.test", "data.terms", "model.preset", "training.init_from", "training.device"),
     *("tokenizer.model", "tokenizer.src_model", "tokenizer.tgt_model"),
     *("training.log_every", "training.log_to", "training.report", "training.checkpoint_every", "training.keep_last"),
-    *("training.keep_best", "training.keep_early", "eval.n_samples"),
+    *("training.keep_early", "eval.n_samples"),
     *("search.beam_size", "search.length_penalty", "search.length_penalty_offset"),  # validation searches greedily
 )
 # With these changed, weights, moments and scores of before and after would not belong together.

@@ -97,7 +97,7 @@ class RunFiles:
         """Set aside damaged checkpoints; remove those of steps to repeat, and the remains of a save that was killed."""
         checkpoint.set_aside_damaged(saved)
         self.remove_later(state)
-        checkpoint.remove_others(saved.path, keep_last=self._settings.keep_last, keep_steps=state.best_steps)
+        checkpoint.remove_others(saved.path, keep_last=self._settings.keep_last)
 
     def remove_later(self, state: TrainState) -> None:
         """Remove the lines and the snapshots of steps that will be repeated."""
@@ -167,12 +167,12 @@ class RunFiles:
                 journal.sync()  # the lines of a step that is never repeated
         values, shared = asdict(state), is_sharded(self._updater.model)
         if values != self._saved and (self._ranks.is_first or shared):
-            folder, keep_last, keep_steps = self._folder.checkpoints, self._settings.keep_last, state.best_steps
+            folder, keep_last = self._folder.checkpoints, self._settings.keep_last
             has_tensors = self._saved is not None and self._saved["step"] == state.step and not shared
             if has_tensors and checkpoint.is_intact(folder, state.step):
-                checkpoint.save_state(folder, values, keep_last=keep_last, keep_steps=keep_steps)
+                checkpoint.save_state(folder, values, keep_last=keep_last)
             else:
-                checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last, keep_steps=keep_steps)
+                checkpoint.save_checkpoint(folder, self._updater, values, keep_last=keep_last)
         self._saved = values
 
     def save_snapshot(self, step: int) -> None:

@@ -133,8 +133,7 @@ class Trainer:
                     self._validate(seconds)
                     interrupted = self._agree(interrupt, seconds())
                     reason = reason or self.course.end()
-                is_among_best = self.state.step in self.state.best_steps
-                if interrupted or reason or self._is_due(self.checkpoint_every, update) or is_among_best:
+                if interrupted or reason or self._is_due(self.checkpoint_every, update):
                     self.files.save(self.state)
                 if interrupted:
                     self.ranks.wait()  # torchrun stops all ranks as soon as one ends
@@ -269,7 +268,7 @@ class Trainer:
             state.general_bleu = general_bleu
         if forgets(self.settings, general_bleu, state.general_bleu):
             value = -math.inf
-        is_best = state.record(ValidationScore(value, result.loss, state.step), self.settings.keep_best)
+        is_best = state.record(ValidationScore(value, result.loss, state.step))
         scores = {f"valid_{name}": score for name, score in result.all_scores.items()}
         self.files.log(state, scores | {"valid_perplexity": result.perplexity})
         self.table.add(
