@@ -66,7 +66,6 @@ def write_model(folder: Path, scale: int) -> int:
     architecture = Architecture(
         **shape,
         norm="pre",
-        norm_type="layernorm",
         activation="relu",
         positions="fairseq",
         tie_embeddings=True,

@@ -46,7 +46,7 @@ from mtformer.training.validation import Validator
 
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {"norm": "post"},
-    {"norm": "pre", "feed_forward": "swiglu", "positions": "rotary", "norm_type": "rmsnorm"},
+    {"norm": "pre", "positions": "rotary"},
     {"norm": "pre", "feed_forward": "gelu", "positions": "learned"},
     {"norm": "pre", "feed_forward": "silu", "positions": "none"},
 )

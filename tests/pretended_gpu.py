@@ -166,7 +166,7 @@ VOCAB_SIZE = 320
 LIMITS = (8, 3, 5, 8)  # of the translations of each sentence
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {"norm": "post"},
-    {"norm": "pre", "feed_forward": "swiglu", "positions": "rotary", "norm_type": "rmsnorm"},
+    {"norm": "pre", "positions": "rotary"},
     {"norm": "pre", "feed_forward": "gelu", "positions": "learned"},
     {"norm": "pre", "feed_forward": "silu", "positions": "none"},
 )

@@ -26,7 +26,7 @@ OTHER_MODEL = {"tie_embeddings": False, "positions": "learned", "norm": "post"}
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any], Sequence[str]]] = {
     "tied": ({}, {}, ()),
     "untied": (OTHER_MODEL, {}, ()),
-    "rotary": ({"positions": "rotary", "feed_forward": "swiglu"}, {}, ()),
+    "rotary": ({"positions": "rotary"}, {}, ()),
     "frozen embeddings": ({}, {}, ["embeddings"]),
     "frozen stacks": ({}, {}, ["encoder", "decoder"]),
     "muon": ({}, {"optimizer": "muon"}, ()),

@@ -20,7 +20,7 @@ from mtformer.browser.pack import ENGINE_ASSETS, PackedModel, pack_model
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchConfig
 from mtformer.engines.torch import TorchEngine
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Positions
+from mtformer.model.architecture import ACTIVATIONS, POSITIONS, Positions
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import AlignRequest, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis, rank
@@ -29,7 +29,6 @@ from mtformer.support.page import assemble
 from mtformer.translate.alignment import Weights
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    **{f"{norm}-norm, {kind}": {"norm": norm, "norm_type": kind} for norm, kind in product(("pre", "post"), NORMS)},
     **{name: {"feed_forward": name} for name in ACTIVATIONS},
     **{
         f"{norm}-norm, {name} positions": {"norm": norm, "positions": name}

@@ -170,7 +170,7 @@ def test_a_bundle_names_files_without_their_folders(original: Bundle, tmp_path: 
 
 
 def test_every_setting_of_the_config_that_shapes_the_model_is_in_the_header(tmp_path: Path) -> None:
-    settings = ["model.positions=learned", "model.norm=post", "model.norm_type=rmsnorm", "model.feed_forward=swiglu"]
+    settings = ["model.positions=learned", "model.norm=post", "model.feed_forward=gelu"]
     bundle = make_bundle(tmp_path, *settings, "data.max_length=40", "search.beam_size=7", "eval.bleu_tokenize=char")
     save_bundle(tmp_path / "model.safetensors", bundle)
     loaded = load_bundle(tmp_path / "model.safetensors")
@@ -178,8 +178,8 @@ def test_every_setting_of_the_config_that_shapes_the_model_is_in_the_header(tmp_
     arguments = src, src != 0, torch.tensor([[2, 8, 9]])
     assert torch.equal(loaded.model(*arguments), bundle.model.eval()(*arguments))
     architecture = loaded.header.architecture
-    assert (architecture.positions, architecture.norm, architecture.norm_type) == ("learned", "post", "rmsnorm")
-    assert (architecture.activation, architecture.max_length) == ("swiglu", 40)
+    assert (architecture.positions, architecture.norm) == ("learned", "post")
+    assert (architecture.activation, architecture.max_length) == ("gelu", 40)
     assert (loaded.header.search.beam_size, loaded.header.bleu_tokenize) == (7, "char")
 
 

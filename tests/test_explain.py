@@ -29,7 +29,6 @@ from mtformer.explain.trace import Block, Node, Trace
 from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import record_attention
-from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
@@ -82,8 +81,7 @@ def with_random_model(translator: Translator, seed: int, **options: Any) -> Expl
     [
         {},
         {"norm": "post"},
-        {"norm_type": "rmsnorm", "feed_forward": "swiglu"},
-        {"norm": "post", "norm_type": "rmsnorm", "feed_forward": "gelu", "positions": "learned"},
+        {"norm": "post", "feed_forward": "gelu", "positions": "learned"},
         {"positions": "rotary", "tie_embeddings": True},
         {"positions": "none", "n_encoder_layers": 1, "n_decoder_layers": 3},
         *({"feed_forward": name} for name in ACTIVATIONS),
@@ -169,12 +167,8 @@ def rotated(x: Tensor) -> Tensor:
 
 def feed(module: Any, x: Tensor, at: Any) -> Tensor:
     first = x @ module.linear1.weight.T + module.linear1.bias
-    if isinstance(module, GatedFeedForward):
-        gate, value = first.chunk(2, dim=-1)
-        inside = at(gate, "gate") * gate.sigmoid() * at(value, "value")
-    else:
-        inside = module.activation(at(first, "linear1"))
-        assert module.activation in [getattr(F, row.function) for row in ACTIVATIONS.values()]
+    inside = module.activation(at(first, "linear1"))
+    assert module.activation in [getattr(F, row.function) for row in ACTIVATIONS.values()]
     at(inside, "activation")
     return at(inside @ module.linear2.weight.T + module.linear2.bias, "linear2")
 
@@ -194,7 +188,6 @@ FORMULAS = {
     "relu": "max(0, linear1)",
     "gelu": "GELU(linear1)",
     "silu": "SiLU(linear1)",
-    "swiglu": "Swish(gate) ⊗ value",
 }
 
 

@@ -71,7 +71,6 @@ def reference(options: dict[str, Any], sizes: tuple[int, int]) -> Transformer:
             n_encoder_layers=1,
             n_decoder_layers=2,
             norm="post",
-            norm_type="layernorm",
             activation="relu" if options["transformer-ffn-activation"] == "relu" else "silu",
             positions="marian",
             tie_embeddings=options["tied-embeddings-all"] or options["tied-embeddings"],

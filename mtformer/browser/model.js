@@ -8,6 +8,8 @@ const ACTIVATIONS = {
   silu: (x) => x / (1 + Math.exp(-x)), // Elfwing et al. 2017
 };
 
+const LAYER_NORM_EPS = 1e-5; // torch's default
+
 // PE(position, i), of D numbers (section 3.5 of the paper); Tensor2Tensor has all sines before all cosines.
 const SINUSOIDS = {
   sinusoidal: (position, i, d) => wave(i % 2, position * 10_000 ** (-(i - (i % 2)) / d)),
@@ -28,8 +30,8 @@ function erf(x) {
 
 /** Builds the model of a header, which computes with `kernels`. */
 class Transformer {
-  constructor({ architecture, activation, norm, alignment_heads: heads }, kernels) {
-    Object.assign(this, { architecture, kernels, activation: ACTIVATIONS[activation], normKind: norm });
+  constructor({ architecture, activation, alignment_heads: heads }, kernels) {
+    Object.assign(this, { architecture, kernels, activation: ACTIVATIONS[activation] });
     this.d = architecture.d_model;
     const { tensors } = kernels;
     this.tgtEmbedding = tensors.matrix("tgt_embedding.weight");
@@ -100,16 +102,16 @@ class Transformer {
     }
   }
 
-  /** LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich 2019) of rows, in place; without weights nothing. */
+  /** LayerNorm (Ba et al. 2016) of rows, in place; without weights nothing. */
   normalize(x, { weight, bias }) {
     if (!weight) return x;
     const { d } = this;
     for (let start = 0; start < x.length; start += d) {
       let [mean, squares] = [0, 0];
-      if (this.normKind.module === "LayerNorm") for (let i = 0; i < d; i++) mean += x[start + i] / d;
+      for (let i = 0; i < d; i++) mean += x[start + i] / d;
       for (let i = 0; i < d; i++) squares += (x[start + i] - mean) ** 2;
-      const factor = 1 / Math.sqrt(squares / d + this.normKind.eps);
-      for (let i = 0; i < d; i++) x[start + i] = (x[start + i] - mean) * factor * weight[i] + (bias ? bias[i] : 0);
+      const factor = 1 / Math.sqrt(squares / d + LAYER_NORM_EPS);
+      for (let i = 0; i < d; i++) x[start + i] = (x[start + i] - mean) * factor * weight[i] + bias[i];
     }
     return x;
   }
@@ -124,20 +126,12 @@ class Transformer {
 
   /** act(x·W1ᵀ + b1)·W2ᵀ + b2 (equation 2) of n rows. */
   feedForward(x, n, { linear1, linear2 }) {
-    return this.kernels.product(linear2, this.activate(this.kernels.product(linear1, x, n), n, linear2.nIn), n);
+    return this.kernels.product(linear2, this.activate(this.kernels.product(linear1, x, n), n), n);
   }
 
-  /** act(wide) of n rows, or act(gate) ⊗ value if each is both side by side (Shazeer 2020, equation 6); (n, width). */
-  activate(wide, n, width) {
-    const { activation } = this;
-    if (wide.length === n * width) return wide.map(activation);
-    const gated = new Float32Array(n * width);
-    for (let row = 0; row < n; row++)
-      for (let i = 0; i < width; i++) {
-        const place = 2 * row * width + i;
-        gated[row * width + i] = activation(wide[place]) * wide[place + width];
-      }
-    return gated;
+  /** act(wide) of n rows. */
+  activate(wide, n) {
+    return wide.map(this.activation);
   }
 
   /** Rotates queries or keys, the heads in x from `start` on, by their position (Su et al. 2021, equation 34). */

@@ -12,7 +12,7 @@ from torch import Tensor
 from mtformer.browser.tokenizer import TEXT_ASSETS, describe_texts
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import AlignmentHead, last_heads
-from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
+from mtformer.model.architecture import ACTIVATIONS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights, with_weights
 from mtformer.support.errors import UserError
@@ -25,7 +25,6 @@ ENGINE_ASSETS = [*TEXT_ASSETS, *(("mtformer.browser", f"{name}.js") for name in 
 
 # What model.js can compute: classes and functions of torch, and kinds of positions.
 _ACTIVATIONS = {"relu", "gelu", "silu"}
-_NORMS = {"LayerNorm", "RMSNorm"}
 _POSITIONS = {"sinusoidal", "learned", "rotary", "none", "fairseq", "marian"}
 
 _ALIGNMENT = 16  # bytes, of a tensor
@@ -90,7 +89,6 @@ def pack_model(
     header = {
         "architecture": architecture.model_dump(),
         "activation": ACTIVATIONS[architecture.activation].function,
-        "norm": {"module": NORMS[architecture.norm_type].module, "eps": NORMS[architecture.norm_type].eps},
         "alignment_heads": [head.model_dump() for head in alignment_heads or last_heads(architecture)],
         "quantization": quantization,
         "tensors": stored,
@@ -103,7 +101,6 @@ def pack_model(
 def _require_supported(architecture: Architecture) -> None:
     kinds = [
         ("activation", architecture.activation, ACTIVATIONS[architecture.activation].function in _ACTIVATIONS),
-        ("norm_type", architecture.norm_type, NORMS[architecture.norm_type].module in _NORMS),
         ("positions", architecture.positions, architecture.positions in _POSITIONS),
     ]
     refused = [f"{key} = {value}" for key, value, is_supported in kinds if not is_supported]

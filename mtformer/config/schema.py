@@ -30,7 +30,6 @@ from mtformer.model.architecture import (
     SPECIAL_IDS,
     ActivationName,
     Architecture,
-    NormName,
     PositionsName,
     SpecialIds,
     require_widths,
@@ -73,11 +72,8 @@ class ModelConfig(Section):
     """Dropout of attention weights; the paper's equations have none, but its implementation and many tutorials do."""
     norm: Literal["pre", "post"] = "pre"
     """Normalize before each sub-layer (`pre`), or after its residual sum as in the paper (`post`)."""
-    norm_type: NormName = "layernorm"
-    """The paper's LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which has neither mean nor bias."""
     feed_forward: ActivationName = "relu"
-    """The activation of the feed-forward network: ReLU as in the paper, or another; `swiglu` is gated (Shazeer 2020),
-    with three matrices of `d_ff` instead of two."""
+    """The activation of the feed-forward network: ReLU as in the paper, or another."""
     positions: PositionsName = "sinusoidal"
     """The position encoding. `sinusoidal` is the paper's, and the default of its presets. `rotary` (Su et al. 2021)
     rotates queries and keys; it is the default of the smaller presets, and `export --to huggingface` does not support

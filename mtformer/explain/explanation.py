@@ -183,7 +183,7 @@ def describe(bundle: Bundle, name: str) -> dict[str, Any]:
 def describe_architecture(architecture: Architecture, src_lang: str | None, tgt_lang: str) -> dict[str, Any]:
     """Describe a model's languages and sizes."""
     keys = (
-        "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "norm", "norm_type", "activation",
+        "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "norm", "activation",
         "positions", "tie_embeddings", "joint_vocab", "src_vocab_size", "tgt_vocab_size",
     )  # fmt: skip
     return {

@@ -6,7 +6,6 @@
 class BlockRecorder {
   constructor(model, nForced, formula) {
     Object.assign(this, { model, nForced, formula, blocks: [], attentions: [], place: null, heads: null });
-    this.kindOfNorm = model.normKind.module;
   }
 
   /** Runs a model with this recorder; returns the logits (T, V). */
@@ -64,14 +63,14 @@ class BlockRecorder {
 
   embedded(x, stack) {
     const isNormalized = this.model.norms[`${stack}_input_norm`].weight !== null;
-    const formula = `E[ids]·√d_model + PE${isNormalized ? `, ${this.kindOfNorm}` : ""}`;
+    const formula = `E[ids]·√d_model + PE${isNormalized ? ", LayerNorm" : ""}`;
     if (this.model.switches.positions && this.hasPositions) this.add("x", formula, x);
   }
 
   stackOutput(stack, y, { weight }) {
     if (!weight) return;
     this.enter(stack, stack === "encoder" ? "source" : "target", null, "norm");
-    this.add(`${stack} output`, `${this.kindOfNorm} of the last layer`, y);
+    this.add(`${stack} output`, "LayerNorm of the last layer", y);
   }
 
   /** Records a sub-layer with the normalization before or after it, and the residual sum. */
@@ -81,7 +80,7 @@ class BlockRecorder {
     this.calls = [];
     let sum = null;
     const y = compute((input) => {
-      if (isFirst) this.add("norm", `${this.kindOfNorm} of x`, input);
+      if (isFirst) this.add("norm", "LayerNorm of x", input);
       const output = apply(input);
       const read = isFirst ? "norm" : "x";
       if (sublayer === "feed_forward") this.feedForward(read, output);
@@ -90,7 +89,7 @@ class BlockRecorder {
       return output;
     });
     this.add("residual", isFirst ? "x + Sublayer(Norm(x))" : "x + Sublayer(x)", sum);
-    if (!isFirst) this.add("norm", `${this.kindOfNorm} of the residual sum`, y);
+    if (!isFirst) this.add("norm", "LayerNorm of the residual sum", y);
     return y;
   }
 
@@ -110,17 +109,9 @@ class BlockRecorder {
 
   feedForward(read, output) {
     const { wide, active, nRows } = this;
-    const width = active.length / nRows;
-    const shape = [nRows, width];
-    if (wide.length === active.length) {
-      this.add("linear1", `${read}·W1 + b1`, wide, { shape });
-      this.add("activation", this.formula.replace("{}", "linear1"), active, { shape });
-    } else {
-      const half = (shift) => wide.filter((_, i) => Math.floor(i / width) % 2 === shift);
-      this.add("gate", `${read}·W1 + b1`, half(0), { shape });
-      this.add("value", `${read}·V + b`, half(1), { shape });
-      this.add("activation", `${this.formula.replace("{}", "gate")} ⊗ value`, active, { shape });
-    }
+    const shape = [nRows, active.length / nRows];
+    this.add("linear1", `${read}·W1 + b1`, wide, { shape });
+    this.add("activation", this.formula.replace("{}", "linear1"), active, { shape });
     this.add("linear2", "activation·W2 + b2", output);
   }
 

@@ -69,8 +69,8 @@ class LiveTransformer extends Transformer {
     return this.recorder.residual(place, x, (observed) => super.residual(x, norm, observed), sublayer);
   }
 
-  activate(wide, n, width) {
-    const active = super.activate(wide, n, width);
+  activate(wide, n) {
+    const active = super.activate(wide, n);
     this.recorder?.activated(wide, active, n);
     return active;
   }

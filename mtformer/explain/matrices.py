@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from mtformer.explain.trace import Attention, Block, Kind
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import MultiHeadAttention, causal_mask, record_attention
-from mtformer.model.layers import FeedForward, GatedFeedForward, Residual
+from mtformer.model.layers import FeedForward, Residual
 from mtformer.model.transformer import Transformer
 
 Side = Literal["source", "target"]
@@ -217,18 +217,12 @@ class _Recorder:
         self._add("concatenation", "heads side by side", self._input(attention.out_proj))
         self._add("output", "concatenation·W^O + b", self._output(attention.out_proj))
 
-    def _feed_forward(self, network: FeedForward | GatedFeedForward, read: str) -> None:
+    def _feed_forward(self, network: FeedForward, read: str) -> None:
         """Add one feed-forward network that reads the block ``read``."""
         first, activation = self._output(network.linear1), self._input(network.linear2)
         formula = ACTIVATIONS[self._model.architecture.activation].formula
-        if isinstance(network, GatedFeedForward):
-            gate, value = first.chunk(2, dim=-1)
-            self._add("gate", f"{read}·W1 + b1", gate)
-            self._add("value", f"{read}·V + b", value)
-            self._add("activation", f"{formula.format('gate')} ⊗ value", activation)
-        else:
-            self._add("linear1", f"{read}·W1 + b1", first)
-            self._add("activation", formula.format("linear1"), activation)
+        self._add("linear1", f"{read}·W1 + b1", first)
+        self._add("activation", formula.format("linear1"), activation)
         self._add("linear2", "activation·W2 + b2", self._output(network.linear2))
 
     def _input(self, module: nn.Module) -> Tensor:

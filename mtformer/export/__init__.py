@@ -2,7 +2,7 @@
 
 from mtformer.bundle.header import Header
 from mtformer.export.families import FAMILIES
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
+from mtformer.model.architecture import ACTIVATIONS, POSITIONS
 from mtformer.support.errors import UserError
 
 
@@ -20,7 +20,6 @@ def require_huggingface(header: Header) -> None:
     }
     kinds = (
         ("positions", architecture.positions, [name for name in POSITIONS if name in suited]),
-        ("norm_type", architecture.norm_type, [name for name, kind in NORMS.items() if kind.transformers]),
         ("feed_forward", architecture.activation, [name for name, kind in ACTIVATIONS.items() if kind.transformers]),
     )
     if wrong := [(key, name, supported) for key, name, supported in kinds if name not in supported]:

@@ -161,7 +161,6 @@ def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenize
         n_encoder_layers=config["encoder_layers"],
         n_decoder_layers=config["decoder_layers"],
         norm=family.norm,
-        norm_type="layernorm",
         activation=activations[_ALIASES.get(function, function)],
         positions=family.positions,
         tie_embeddings=bool(config.get("tie_word_embeddings", True)),

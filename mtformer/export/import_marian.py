@@ -233,7 +233,6 @@ def _architecture(path: Path, arrays: Arrays, options: Mapping[str, Any], tokeni
             n_encoder_layers=options["enc-depth"],
             n_decoder_layers=options["dec-depth"],
             norm="post",
-            norm_type="layernorm",
             activation=_ACTIVATIONS[activation],
             positions="marian",
             tie_embeddings=bool(options.get("tied-embeddings-all") or options.get("tied-embeddings")),

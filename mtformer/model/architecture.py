@@ -1,11 +1,10 @@
 """The description of a model, from which its weights, inference, explanation and every export follow.
 
-Each kind of activation, normalization and position encoding is a row of a table here, and nowhere else. A new one whose
-computation torch has needs nothing more: configs and bundles accept its name, and the exporters use it or refuse it.
-Nothing here imports torch.
+Each kind of activation and position encoding is a row of a table here, and nowhere else. A new one whose computation
+torch has needs nothing more: configs and bundles accept its name, and the exporters use it or refuse it. Nothing here
+imports torch.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -19,30 +18,12 @@ class Activation(NamedTuple):
         formula: how a person writes it; ``{}`` stands for its argument.
         ctranslate2: its name among CTranslate2's activations; None if it has none.
         transformers: its name in Hugging Face's transformers; None if they cannot have it.
-        is_gated: whether a second projection of the input is multiplied by it, as in a gated linear unit.
     """
 
     function: str
     formula: str
     ctranslate2: str | None
     transformers: str | None
-    is_gated: bool = False
-
-
-class Norm(NamedTuple):
-    """A normalization.
-
-    Attributes:
-        module: its class in ``torch.nn``.
-        eps: what its denominator is increased by.
-        ctranslate2: the options with which CTranslate2's layers have it; None if they cannot.
-        transformers: whether Hugging Face's transformers can have it.
-    """
-
-    module: str
-    eps: float
-    ctranslate2: Mapping[str, bool] | None
-    transformers: bool
 
 
 class Positions(NamedTuple):
@@ -61,11 +42,6 @@ ACTIVATIONS = {
     "relu": Activation("relu", "max(0, {})", ctranslate2="RELU", transformers="relu"),
     "gelu": Activation("gelu", "GELU({})", ctranslate2="GELU", transformers="gelu"),
     "silu": Activation("silu", "SiLU({})", ctranslate2="SWISH", transformers="silu"),
-    "swiglu": Activation("silu", "Swish({})", ctranslate2="SWISH", transformers=None, is_gated=True),
-}
-NORMS = {
-    "layernorm": Norm("LayerNorm", 1e-5, ctranslate2={}, transformers=True),
-    "rmsnorm": Norm("RMSNorm", 1e-6, ctranslate2={"rms_norm": True}, transformers=False),
 }
 POSITIONS = {
     "sinusoidal": Positions("SinusoidalPositions"),
@@ -79,10 +55,9 @@ POSITIONS = {
 # The names as types, whose values pydantic checks and lists in its errors.
 if TYPE_CHECKING:
     ActivationName: TypeAlias = str
-    NormName: TypeAlias = str
     PositionsName: TypeAlias = str
 else:
-    ActivationName, NormName, PositionsName = (Literal[tuple(names)] for names in (ACTIVATIONS, NORMS, POSITIONS))
+    ActivationName, PositionsName = (Literal[tuple(names)] for names in (ACTIVATIONS, POSITIONS))
 
 
 class Stored(BaseModel):
@@ -138,7 +113,6 @@ class Architecture(Stored):
         n_encoder_layers: layers of the encoder.
         n_decoder_layers: layers of the decoder.
         norm: normalization before each sub-layer, or after its residual sum.
-        norm_type: a key of :data:`NORMS`.
         activation: a key of :data:`ACTIVATIONS`.
         positions: a key of :data:`POSITIONS`.
         tie_embeddings: whether the target embedding is the output projection, and with ``joint_vocab`` the source
@@ -161,7 +135,6 @@ class Architecture(Stored):
     n_encoder_layers: int = Field(ge=1, le=10_000)
     n_decoder_layers: int = Field(ge=1, le=10_000)
     norm: Literal["pre", "post"]
-    norm_type: NormName
     activation: ActivationName
     positions: PositionsName
     tie_embeddings: bool

@@ -148,10 +148,6 @@ def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     if isinstance(norm, nn.LayerNorm):
         shape, weight, bias, eps = list(norm.normalized_shape), norm.weight.detach(), norm.bias.detach(), norm.eps
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
-    if isinstance(norm, nn.RMSNorm):
-        rms_shape, rms_weight, rms_eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
-        # Mixed types have no fused kernel.
-        return lambda x: torch.rms_norm(x, rms_shape, rms_weight.to(x.dtype), rms_eps)
     return norm
 
 

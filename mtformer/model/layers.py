@@ -1,16 +1,15 @@
 """Encoder and decoder layers (sections 3.1 and 3.3 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.model import positions
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
+from mtformer.model.architecture import ACTIVATIONS, POSITIONS, Architecture
 from mtformer.model.attention import MultiHeadAttention
 from mtformer.model.dropout import Dropout
-from mtformer.model.lora import Linear, StackedLinear
+from mtformer.model.lora import Linear
 
 
 class FeedForward(nn.Module):
@@ -27,32 +26,10 @@ class FeedForward(nn.Module):
         return self.linear2(self.activation(self.linear1(x)))
 
 
-class GatedFeedForward(FeedForward):
-    """(Swish(x·W1) ⊗ x·V)·W2 (Shazeer 2020, equation 6), with the biases of equation 2."""
-
-    def __init__(self, *, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.silu) -> None:
-        super().__init__(d_model=d_model, d_ff=d_ff, activation=partial(gated, activation=activation))
-        self.linear1 = StackedLinear(d_model, d_ff, 2)  # W1 and V, one below the other
-
-
-def gated(x: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-    """Map (B, T, 2·d_ff) to (B, T, d_ff): the activation of one half times the other."""
-    gate, value = x.chunk(2, dim=-1)
-    return activation(gate) * value
-
-
 def make_feed_forward(architecture: Architecture) -> FeedForward:
     """Make the network of a layer."""
-    activation = ACTIVATIONS[architecture.activation]
-    network = GatedFeedForward if activation.is_gated else FeedForward
-    return network(d_model=architecture.d_model, d_ff=architecture.d_ff, activation=getattr(F, activation.function))
-
-
-def make_norm(architecture: Architecture) -> nn.Module:
-    """Make the normalization."""
-    norm = NORMS[architecture.norm_type]
-    module: nn.Module = getattr(nn, norm.module)(architecture.d_model, eps=norm.eps)
-    return module
+    activation = getattr(F, ACTIVATIONS[architecture.activation].function)
+    return FeedForward(d_model=architecture.d_model, d_ff=architecture.d_ff, activation=activation)
 
 
 def make_positions(architecture: Architecture) -> nn.Module:
@@ -80,7 +57,7 @@ class Residual(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.norm = make_norm(architecture)
+        self.norm = nn.LayerNorm(architecture.d_model)
         self.dropout = Dropout(architecture.dropout)
         self.norm_first = architecture.norm == "pre"
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mtformer.model.architecture import Architecture
 from mtformer.model.dropout import Dropout
-from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
+from mtformer.model.layers import DecoderLayer, EncoderLayer, make_positions
 from mtformer.model.lora import stacked_matrices
 from mtformer.model.output import OutputHead
 
@@ -32,14 +32,14 @@ class Transformer(nn.Module):
             self.output.weight = self.tgt_embedding.weight
         self.src_positions = make_positions(architecture)
         self.tgt_positions = make_positions(architecture)
-        self.encoder_input_norm = make_norm(architecture) if architecture.embedding_norm else nn.Identity()
-        self.decoder_input_norm = make_norm(architecture) if architecture.embedding_norm else nn.Identity()
+        self.encoder_input_norm = nn.LayerNorm(d_model) if architecture.embedding_norm else nn.Identity()
+        self.decoder_input_norm = nn.LayerNorm(d_model) if architecture.embedding_norm else nn.Identity()
         self.dropout = Dropout(architecture.dropout)
         self.encoder_layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.n_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.n_decoder_layers))
         # With post-norm, as in the paper, each layer ends in a normalization; with pre-norm each stack needs one.
-        self.encoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
-        self.decoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
+        self.encoder_norm = nn.LayerNorm(d_model) if architecture.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model) if architecture.norm == "pre" else nn.Identity()
         self._init_weights()
 
     @property

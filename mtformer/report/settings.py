@@ -54,7 +54,7 @@ def _model(run: Contents) -> Iterator[Html]:
                 f"d_model {model.d_model}, d_ff {model.d_ff}, {model.n_heads} heads of "
                 f"{model.d_model // model.n_heads}",
             ),
-            ("norm", f"{model.norm}-norm, {model.norm_type}"),
+            ("norm", f"{model.norm}-norm"),
             ("feed-forward", model.feed_forward),
             ("positions", model.positions),
             ("dropout", model.dropout),

@@ -37,7 +37,6 @@ def require_convertible(architecture: Architecture) -> None:
     """
     wanted = {
         "norm": "pre",
-        "norm_type": "layernorm",
         "activation": "relu",
         "positions": "sinusoidal",
         "tie_embeddings": True,

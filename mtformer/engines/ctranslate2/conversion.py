@@ -23,8 +23,7 @@ from mtformer.engines.ctranslate2.folder import (
     write_settings,
     write_tokenizer,
 )
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
-from mtformer.model.layers import GatedFeedForward
+from mtformer.model.architecture import ACTIVATIONS, POSITIONS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import EngineError
 from mtformer.support.errors import UserError
@@ -145,7 +144,7 @@ def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
     for stack, positions in ((encoder, model.src_positions), (decoder, model.tgt_positions)):
         _set_positions(stack, positions, architecture.d_model, _n_positions(bundle.header))
     spec = transformer_spec.TransformerSpec(encoder, decoder)
-    spec.config.layer_norm_epsilon = NORMS[architecture.norm_type].eps
+    spec.config.layer_norm_epsilon = 1e-5  # of nn.LayerNorm
     [spec.config.decoder_start_token] = bundle.tokenizer.tgt_tokens([architecture.special_ids.start])
     spec.register_source_vocabulary(bundle.tokenizer.src_tokens(range(architecture.src_vocab_size)))
     spec.register_target_vocabulary(bundle.tokenizer.tgt_tokens(range(architecture.tgt_vocab_size)))
@@ -156,23 +155,17 @@ def _layer_options(architecture: Architecture) -> dict[str, Any]:
     """Return the options of CTranslate2's layers.
 
     Raises:
-        EngineError: it has no such layers; the message names every setting in the way.
+        EngineError: it has no such layers.
     """
-    activation, norm = ACTIVATIONS[architecture.activation], NORMS[architecture.norm_type]
-    supported = {
-        f"feed_forward = {architecture.activation}": activation.ctranslate2 is not None,
-        f"norm_type = {architecture.norm_type}": norm.ctranslate2 is not None,
-    }
-    if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
-        raise EngineError(f"CTranslate2 cannot compute this model, because of {', '.join(wrong)}")
+    activation = ACTIVATIONS[architecture.activation].ctranslate2
+    if activation is None:
+        raise EngineError(f"CTranslate2 cannot compute this model, because of feed_forward = {architecture.activation}")
     options = {
         "num_heads": architecture.n_heads,
         "pre_norm": architecture.norm == "pre",
-        "activation": Activation[str(activation.ctranslate2)],
-        "ffn_glu": activation.is_gated,
+        "activation": Activation[activation],
         "rotary_interleave": False,
         "layernorm_embedding": architecture.embedding_norm,
-        **(norm.ctranslate2 or {}),
     }
     if POSITIONS[architecture.positions].is_rotary:
         options["rotary_dim"] = architecture.d_head
@@ -230,13 +223,7 @@ def _set_cross_attention(spec: Any, attention: Any, first: Sequence[int]) -> Non
 
 
 def _set_feed_forward(spec: Any, network: Any) -> None:
-    weight, bias = network.linear1.weight, network.linear1.bias
-    if isinstance(network, GatedFeedForward):
-        gate, value = zip(weight.chunk(2), bias.chunk(2), strict=True)
-        _set_linear(spec.linear_0, *gate)
-        _set_linear(spec.linear_0_noact, *value)
-    else:
-        _set_linear(spec.linear_0, weight, bias)
+    _set_linear(spec.linear_0, network.linear1.weight, network.linear1.bias)
     _set_linear(spec.linear_1, network.linear2.weight, network.linear2.bias)
 
 
